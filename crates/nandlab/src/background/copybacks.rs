@@ -17,7 +17,7 @@ pub(super) struct Waiting {
 
 impl Waiting {
     pub(super) fn new<P: Probe>(core: &Core<P>) -> Self {
-        let planes = vec![VecDeque::new(); core.geometry.blocks_per_superblock() as usize];
+        let planes = vec![VecDeque::new(); core.geometry().blocks_per_superblock() as usize];
         Self { planes: planes.into(), sources: Vec::new() }
     }
 
@@ -26,15 +26,15 @@ impl Waiting {
     }
 
     fn plane<P: Probe>(core: &Core<P>, unit: UnitId) -> usize {
-        core.geometry.member(core.geometry.split(unit).1) as usize
+        core.geometry().member(core.geometry().split(unit).1) as usize
     }
 
     /// Takes the pages that fill the programming unit that begins with `next`, `None` if a plane has too few.
     pub(super) fn take<P: Probe>(&mut self, core: &Core<P>, next: UnitId) -> Option<&[UnitId]> {
-        let pages = core.shape(core.geometry.superblock_of(next)).pages_per_program as usize;
+        let pages = core.shape(core.geometry().superblock_of(next)).pages_per_program as usize;
         // A programming unit begins in the first plane of its die.
         let first = Self::plane(core, next);
-        let count = if pages == 1 { 1 } else { core.geometry.planes_per_lane as usize };
+        let count = if pages == 1 { 1 } else { core.geometry().planes_per_lane as usize };
         let planes = &mut self.planes[first..first + count];
         let rows = pages / planes.len();
         if planes.iter().any(|plane| plane.len() < rows) {

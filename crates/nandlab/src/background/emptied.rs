@@ -34,7 +34,7 @@ impl Background {
         let goes_on = job.cause() == Cause::Gc && self.waiting.is_empty() && !core.ends_wordlines();
         let before = core.emptied(lane).map(|emptied| emptied.superblock);
         let first = core.gathering_of_jobs(lane).next().and_then(|copy| copy.replaces);
-        let waits = before.is_some() && before == first.map(|old| core.geometry.superblock_of(old));
+        let waits = before.is_some() && before == first.map(|old| core.geometry().superblock_of(old));
         if !goes_on || waits {
             return core.close_programs_of_job(lane);
         }
@@ -46,13 +46,13 @@ impl Background {
             superblock: victim,
             copies: job.copies,
             is_of_map: job.is_of_map,
-            superblocks_taken: core.room.works[lane.index()].superblocks_taken,
+            superblocks_taken: core.superblocks_taken(lane),
             is_urgent: false,
             is_erasing: false,
             times: job.times,
         };
         self.end_job(core, lane);
-        core.room.spaces[lane.index()].emptied = Some(emptied);
+        core.space_mut(lane).emptied = Some(emptied);
         path.map.end_job(core, lane);
         core.wake(Wake::JobOver(lane));
     }
@@ -100,11 +100,11 @@ impl Background {
         let (Some(before), job) = (core.emptied(lane), &self.jobs[lane.index()]) else { return false };
         // Without a further unit, the job waits for nothing.
         let Some(next) = core.next_valid(victim, job.next_unit) else { return false };
-        let next = core.geometry.unit(victim, next);
+        let next = core.geometry().unit(victim, next);
         job.class != Class::Background
             || core.ends_wordlines() && !before.is_erasing
             || job.copies + before.copies >= self.copies_max
-                && page != Some(core.geometry.first_of_page(next))
+                && page != Some(core.geometry().first_of_page(next))
             || {
                 let stream = core.ftl().copy_stream(core.flash().lpn(next), job.cause == Some(Cause::Wear));
                 job.reads >= core.ftl().units_open(lane, stream)
@@ -143,7 +143,7 @@ impl Background {
         schemes: &mut impl JobSchemes<P>,
     ) -> bool {
         let mut has_caught_up = false;
-        for lane in (0..core.geometry.lanes).map(LaneId) {
+        for lane in (0..core.geometry().lanes).map(LaneId) {
             if self.jobs[lane.index()].is_ahead {
                 self.catch_up(core, path, schemes, lane);
                 has_caught_up = true;
@@ -178,10 +178,10 @@ impl Background {
     #[inline(never)]
     fn hurry_erase<P: Probe>(&mut self, core: &mut Core<P>, lane: LaneId) {
         let is_short = core.is_short(lane);
-        if !is_short && !core.state.is_idle {
+        if !is_short && !core.state().is_idle {
             return;
         }
-        let Some(emptied) = &mut core.room.spaces[lane.index()].emptied else { return };
+        let Some(emptied) = &mut core.space_mut(lane).emptied else { return };
         if is_short && !std::mem::replace(&mut emptied.is_urgent, true) {
             core.promote(lane);
         }
@@ -233,13 +233,13 @@ impl Background {
         schemes: &mut impl JobSchemes<P>,
         lane: LaneId,
     ) {
-        let _inside = core.inside.enter(Component::Background);
+        let _inside = core.enter(Component::Background);
         if let Some(pacing) = &mut self.pacing {
             pacing.on_erased(core, lane);
         }
         let job = &mut self.jobs[lane.index()];
         let is_ahead = job.is_urgent && job.cause == Some(Cause::Gc) && job.blocks_from.is_none();
-        if is_ahead && !core.state.is_idle && !core.is_short(lane) && !path.waits_in(lane) {
+        if is_ahead && !core.state().is_idle && !core.is_short(lane) && !path.waits_in(lane) {
             (job.is_urgent, job.is_paced, job.is_ahead) = (false, false, true);
             core.demote(lane);
             if let Some(pacing) = &mut self.pacing {
@@ -251,14 +251,13 @@ impl Background {
 
     /// Whether the program that has ended is a copy from the victim before that of the lane's job. Counts it.
     pub(super) fn is_from_emptied<P: Probe>(core: &mut Core<P>, lane: LaneId, done: &Transaction) -> bool {
-        let Core { room, geometry, now, .. } = &mut *core;
-        let Some(emptied) = &mut room.spaces[lane.index()].emptied else { return false };
-        let is_from_emptied =
-            done.replaces.is_some_and(|old| geometry.superblock_of(old) == emptied.superblock);
+        let (now, from) = (core.now(), done.replaces.map(|old| core.geometry().superblock_of(old)));
+        let Some(emptied) = &mut core.space_mut(lane).emptied else { return false };
+        let is_from_emptied = from == Some(emptied.superblock);
         if is_from_emptied {
             emptied.copies -= 1;
             if emptied.copies == 0 {
-                emptied.times.end_copies(*now);
+                emptied.times.end_copies(now);
                 let superblock = emptied.superblock;
                 if core.superblock(superblock).pins > 0 {
                     core.close_replacing(superblock);
@@ -274,7 +273,7 @@ impl Background {
     /// If an emptied victim is not empty, or its erase, for which its lane waits, waits for a programming unit that no
     /// job fills.
     pub(super) fn audit_emptied<P: Probe>(&self, core: &Core<P>) -> Result<(), String> {
-        for lane in (0..core.geometry.lanes).map(LaneId) {
+        for lane in (0..core.geometry().lanes).map(LaneId) {
             let Some(emptied) = core.emptied(lane) else { continue };
             let superblock = core.superblock(emptied.superblock);
             let is_empty = superblock.state == SuperblockState::Victim && superblock.valid == 0;
@@ -282,7 +281,7 @@ impl Background {
                 return Err(format!("lane {} erases a victim that is not empty: {emptied:?}", lane.0));
             }
             let mut open = core.gathering_of_jobs(lane).filter_map(|copy| copy.replaces);
-            let waits = open.any(|old| core.geometry.superblock_of(old) == emptied.superblock);
+            let waits = open.any(|old| core.geometry().superblock_of(old) == emptied.superblock);
             if waits && !core.has_job(lane) && core.lacks_superblocks(lane) {
                 return Err(format!(
                     "lane {} needs the erase of a victim whose last copies gather without a job",

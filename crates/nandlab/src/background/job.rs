@@ -41,12 +41,12 @@ impl Job {
     /// later units need, if that is due.
     #[inline(always)]
     fn prefetch<P: Probe>(&mut self, core: &Core<P>, map: &impl Map<P>, victim: SuperblockId) {
-        if core.has_unit_state
+        if core.has_unit_state()
             && let Some(index) = core.next_valid(victim, self.next_unit)
         {
             // The jobs of many lanes take turns, so what `prefetch_next` has prefetched for this unit has left the
             // nearest cache.
-            let unit = core.geometry.unit(victim, index);
+            let unit = core.geometry().unit(victim, index);
             core.prefetch_state(unit);
             if !self.stays {
                 map.prefetch_move(core.flash().lpn(unit));
@@ -75,7 +75,7 @@ impl Job {
         {
             self.prefetch_at = self.prefetch_at.min(index);
             from = index + 1;
-            let unit = core.geometry.unit(victim, index);
+            let unit = core.geometry().unit(victim, index);
             // A line of the CPU's cache has the LPNs of 16 units. Those behind the superblock are not needed.
             core.flash().prefetch_lpn(UnitId(unit.0 + 16));
             lpns[count] = core.flash().lpn(unit);
@@ -110,7 +110,7 @@ impl Background {
         core.begin_work(lane, victim, stays);
         self.jobs[lane.index()] =
             Job { cause: Some(cause), class, is_urgent, is_paced, stays, start, gains, ..Job::default() };
-        self.jobs[lane.index()].times = VictimTimes::new(core.now);
+        self.jobs[lane.index()].times = VictimTimes::new(core.now());
         let copyback =
             schemes.copyback_stream(core, &mut path.host, lane, victim, &NextJob { is_urgent, ..job });
         let stream = core.emptying_stream(victim, cause == Cause::Wear);
@@ -189,8 +189,8 @@ impl Background {
             job.copies += 1;
             job.reads += 1;
             let (cause, start, class) = (job.cause(), job.start, job.class);
-            let unit = core.geometry.unit(victim, index);
-            page = Some(core.geometry.first_of_page(unit));
+            let unit = core.geometry().unit(victim, index);
+            page = Some(core.geometry().first_of_page(unit));
             let lpn = core.flash().lpn(unit);
             let owner = Owner::Job(lane);
             let unit_level = if start == Start::Policy { core.unit_level(&path.map, lpn) } else { 0 };
@@ -269,12 +269,12 @@ impl Background {
         }
         let Some(index) = core.next_valid(victim, job.next_unit) else {
             let Some(first) = waiting.pop() else { return Step::Over };
-            job.rest = core.geometry.numbers_of_page(first);
+            job.rest = core.geometry().numbers_of_page(first);
             schemes.on_left_over();
             return Step::NoRead;
         };
-        let first = core.geometry.first_of_page(core.geometry.unit(victim, index));
-        job.next_unit = core.geometry.numbers_of_page(first).end;
+        let first = core.geometry().first_of_page(core.geometry().unit(victim, index));
+        job.next_unit = core.geometry().numbers_of_page(first).end;
         job.prefetch(core, map, victim);
         if schemes.may_copy_back(core, lane, stream, first) {
             waiting.push(core, first);
@@ -287,7 +287,7 @@ impl Background {
     /// Leaves the page that begins with `first` to be moved off-chip.
     fn leave<P: Probe>(&mut self, core: &mut Core<P>, lane: LaneId, first: UnitId) {
         let job = &mut self.jobs[lane.index()];
-        job.rest = core.geometry.numbers_of_page(first);
+        job.rest = core.geometry().numbers_of_page(first);
         // From now on units may be moved off-chip. Before, the host may have used up the open superblock that it shares
         // with GC. For this case the lane has a free superblock that the host cannot open.
         job.promises = true;
@@ -305,9 +305,9 @@ impl Background {
         page: Option<UnitId>,
     ) -> bool {
         let job = &self.jobs[lane.index()];
-        core.geometry.units_per_page > 1 && page.is_some() && job.copyback.is_none() && {
+        core.geometry().units_per_page > 1 && page.is_some() && job.copyback.is_none() && {
             let next = core.next_valid(victim, job.next_unit);
-            next.map(|index| core.geometry.first_of_page(core.geometry.unit(victim, index))) == page
+            next.map(|index| core.geometry().first_of_page(core.geometry().unit(victim, index))) == page
         }
     }
 
@@ -349,7 +349,7 @@ impl Background {
     /// these.
     pub(super) fn begin_blocking<P: Probe>(&mut self, core: &mut Core<P>, lane: LaneId) {
         let job = &mut self.jobs[lane.index()];
-        if let Some(kept_from) = core.room.kept_from.get(lane.index())
+        if let Some(kept_from) = core.kept_from(lane)
             && job.cause == Some(Cause::Gc)
             && job.is_urgent
             && !job.is_of_map
@@ -379,12 +379,10 @@ impl Background {
         let job = &mut self.jobs[lane.index()];
         let blocks = !is_behind_map && (job.copies > 0 && !(waits && job.reads == 0) || job.is_erasing);
         if blocks != std::mem::replace(&mut job.is_blocking, blocks) {
-            for die in core.geometry.dies_of(lane) {
-                if blocks {
-                    core.device.begin_cleaning(die, from);
-                } else {
-                    core.device.end_cleaning(die);
-                }
+            if blocks {
+                core.block_dies(lane, from);
+            } else {
+                core.unblock_dies(lane);
             }
         }
     }
@@ -393,16 +391,14 @@ impl Background {
     pub(crate) fn end_job<P: Probe>(&mut self, core: &mut Core<P>, lane: LaneId) {
         let job = std::mem::take(&mut self.jobs[lane.index()]);
         if job.is_erasing && job.cause() == Cause::Gc {
-            self.victim_stats.on_erased(job.times.spans(core.now));
+            self.victim_stats.on_erased(job.times.spans(core.now()));
         }
         if let Some(from) = job.blocks_from.filter(|_| job.gains) {
             // While space is short, the next cleaning comes before the writes that have waited for this one.
             core.keep_dies(lane, from);
         }
         if job.is_blocking {
-            for die in core.geometry.dies_of(lane) {
-                core.device.end_cleaning(die);
-            }
+            core.unblock_dies(lane);
         }
         core.end_work(lane);
         self.promise(core, lane);
@@ -433,7 +429,7 @@ impl Background {
         lane: LaneId,
         read: &Transaction,
     ) {
-        let _inside = core.inside.enter(Component::Background);
+        let _inside = core.enter(Component::Background);
         let is_valid = core.is_newest(read.lpn, read.unit);
         if is_valid && !self.jobs[lane.index()].stays {
             return self.write_elsewhere(core, path, schemes, lane, read);
@@ -457,7 +453,7 @@ impl Background {
         schemes: &mut impl JobSchemes<P>,
         lane: LaneId,
     ) {
-        let _inside = core.inside.enter(Component::Background);
+        let _inside = core.enter(Component::Background);
         self.jobs[lane.index()].reads -= 1;
         self.on_unit_done(core, path, schemes, lane);
     }
@@ -531,7 +527,7 @@ impl Background {
         lane: LaneId,
         done: &Transaction,
     ) {
-        let _inside = core.inside.enter(Component::Background);
+        let _inside = core.enter(Component::Background);
         if core.first_shape().units_per_program > 1 && Self::is_from_emptied(core, lane, done) {
             self.start_copies(core, path, schemes, lane);
         } else {
@@ -580,7 +576,7 @@ impl Background {
         path: &mut DataPath<impl Map<P>>,
         lane: LaneId,
     ) {
-        let _inside = core.inside.enter(Component::Background);
+        let _inside = core.enter(Component::Background);
         self.erase_emptied(core, path, lane);
         self.erase_when_empty(core, path, lane);
     }
@@ -598,19 +594,19 @@ impl Background {
         let superblock = core.superblock(victim);
         if job.is_erasing || job.stays || job.copies > 0 || superblock.valid > 0 || superblock.pins > 0 {
             if !job.is_erasing && !job.stays && job.copies == 0 && superblock.valid == 0 {
-                job.times.end_copies(core.now);
+                job.times.end_copies(core.now());
                 core.close_replacing(victim);
             }
             self.update_blocking(core, lane);
             return;
         }
-        job.times.end_copies(core.now);
+        job.times.end_copies(core.now());
         if Self::shares_wordlines(core, lane) {
             return;
         }
         let job = &mut self.jobs[lane.index()];
         job.is_erasing = true;
-        job.times.begin_erase(core.now);
+        job.times.begin_erase(core.now());
         let (cause, class) = (job.cause(), job.class);
         self.update_blocking(core, lane);
         core.end_wordlines(lane);

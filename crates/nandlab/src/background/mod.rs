@@ -188,12 +188,12 @@ impl Background {
         buffer: u32,
         core: &Core<P>,
     ) -> Self {
-        let lanes = core.geometry.lanes as usize;
+        let lanes = core.geometry().lanes as usize;
         let waiting = if copies_back { lanes } else { 0 };
         Self {
             jobs: vec![Job::default(); lanes].into(),
             waiting: vec![Waiting::new(core); waiting].into(),
-            pacing: (gc.pacing == GcPacing::Proportional).then(|| Pacing::new(core.geometry.lanes, buffer)),
+            pacing: (gc.pacing == GcPacing::Proportional).then(|| Pacing::new(core.geometry().lanes, buffer)),
             gc: gc.clone(),
             wear: wear.map(Mutex::new),
             copies_max,
@@ -241,17 +241,17 @@ impl Background {
     /// Whether the job of a lane is ahead of the host, and may wait with nothing under way until the host has written
     /// more, or is idle.
     fn may_wait<P: Probe>(&self, core: &Core<P>, lane: LaneId) -> bool {
-        !core.state.is_idle && self.jobs[lane.index()].is_ahead
+        !core.state().is_idle && self.jobs[lane.index()].is_ahead
     }
 
     /// Whether the job of any lane may wait with nothing under way. Others may wait for this job.
     pub(crate) fn any_may_wait<P: Probe>(&self, core: &Core<P>) -> bool {
-        (0..core.geometry.lanes).map(LaneId).any(|lane| self.may_wait(core, lane))
+        (0..core.geometry().lanes).map(LaneId).any(|lane| self.may_wait(core, lane))
     }
 
     /// With nothing under way, checks that no lane has a job, except one that may wait.
     fn audit_at_rest<P: Probe>(&self, core: &Core<P>) -> Result<(), String> {
-        for lane in (0..core.geometry.lanes).map(LaneId) {
+        for lane in (0..core.geometry().lanes).map(LaneId) {
             if core.has_job(lane) && !self.may_wait(core, lane) || core.emptied(lane).is_some() {
                 return Err(format!("lane {} has a background job without an operation under way", lane.0));
             }
@@ -261,7 +261,7 @@ impl Background {
 
     /// The causes of all jobs under way.
     pub(crate) fn causes<P: Probe>(&self, core: &Core<P>) -> Vec<Cause> {
-        let lanes = (0..core.geometry.lanes).map(LaneId).filter(|&lane| core.has_job(lane));
+        let lanes = (0..core.geometry().lanes).map(LaneId).filter(|&lane| core.has_job(lane));
         lanes.map(|lane| self.jobs[lane.index()].cause()).collect()
     }
 
@@ -274,7 +274,7 @@ impl Background {
         schemes: &mut impl JobSchemes<P>,
         lane: LaneId,
     ) {
-        let _inside = core.inside.enter(Component::Background);
+        let _inside = core.enter(Component::Background);
         if core.is_at_reserve(lane) {
             Self::promote_erases(core, lane);
         }
@@ -302,9 +302,9 @@ impl Background {
     /// it: the one that has just opened a superblock, or one that finds no room.
     #[inline(always)]
     fn is_due<P: Probe>(core: &Core<P>, path: &DataPath<impl Map<P>>, lane: LaneId) -> bool {
-        let room = &core.room;
-        let waits = || room.kept_from[lane.index()].is_some() || core.is_at_reserve(lane) || path.is_stuck();
-        core.is_short(lane) && (!room.blocks_dies() || waits())
+        let is_kept = || core.kept_from(lane).is_some_and(|from| from.is_some());
+        let waits = || is_kept() || core.is_at_reserve(lane) || path.is_stuck();
+        core.is_short(lane) && (!core.blocks_dies() || waits())
     }
 
     /// The drive is idle. Starts a job in each lane that has none and needs one.
@@ -314,9 +314,9 @@ impl Background {
         path: &mut DataPath<impl Map<P>>,
         schemes: &mut impl JobSchemes<P>,
     ) {
-        let _inside = core.inside.enter(Component::Background);
+        let _inside = core.enter(Component::Background);
         self.catch_up_everywhere(core, path, schemes);
-        for lane in (0..core.geometry.lanes).map(LaneId) {
+        for lane in (0..core.geometry().lanes).map(LaneId) {
             if !core.has_job(lane) {
                 self.continue_background(core, path, schemes, lane);
             }
@@ -359,7 +359,7 @@ impl Background {
         {
             return;
         }
-        if !is_due && core.state.is_idle && core.is_below(lane, self.gc.background_free) {
+        if !is_due && core.state().is_idle && core.is_below(lane, self.gc.background_free) {
             self.start_gc(core, path, schemes, lane, false, self.gc.idle_valid_max);
         }
     }
@@ -377,7 +377,7 @@ impl Background {
         valid_max: f64,
     ) -> bool {
         // While the capacitor is drained for a detection, GC runs only if a write waits for room.
-        if core.state.is_draining && !path.is_stuck() {
+        if core.state().is_draining && !path.is_stuck() {
             return false;
         }
         let Some(victim) = self.choose_victim(core, path, lane, is_urgent) else { return false };
@@ -412,11 +412,13 @@ impl Background {
         // allowed only so that the policy can proceed to other superblocks: while space is short and the host is busy,
         // or while a write waits, and for at most as many such victims in a row as the lane has superblocks.
         let is_whole = core.valid_units(named) == core.shape(named).units;
-        let may_lose = core.streams().map().is_none() && is_urgent && !core.state.is_idle || path.is_stuck();
-        let whole = &mut core.room.spaces[lane.index()].fully_valid_victims;
+        let may_lose =
+            core.streams().map().is_none() && is_urgent && !core.state().is_idle || path.is_stuck();
+        let superblocks = core.geometry().superblocks_in(lane);
+        let is_guarded = core.state().is_guarded;
+        let whole = &mut core.space_mut(lane).fully_valid_victims;
         *whole = if is_whole { *whole + 1 } else { 0 };
-        let lets_policy_proceed =
-            is_whole && may_lose && !core.state.is_guarded && *whole <= core.geometry.superblocks_in(lane);
+        let lets_policy_proceed = is_whole && may_lose && !is_guarded && *whole <= superblocks;
         let gains = core.gains(named) || lets_policy_proceed;
         let may_empty = core.may_empty(lane, named, false) && !(is_urgent && core.retires(named));
         if !is_forced && gains && may_empty {
@@ -432,9 +434,9 @@ impl Background {
     /// superblocks have given no write a unit. It ends when the host's stream may open a superblock.
     fn forces_victim<P: Probe>(core: &mut Core<P>, path: &DataPath<impl Map<P>>, lane: LaneId) -> bool {
         let has_kept_superblocks_only = core.lane(lane).free.len() <= core.ftl().kept_superblocks();
-        let is_in_vain = path.writes.erases_in_vain > u64::from(core.geometry.good_superblocks());
+        let is_in_vain = path.writes.erases_in_vain > u64::from(core.geometry().good_superblocks());
         let is_at_reserve = core.is_at_reserve(lane);
-        let forced = &mut core.room.spaces[lane.index()].takes_fewest_valid;
+        let forced = &mut core.space_mut(lane).takes_fewest_valid;
         *forced =
             is_at_reserve && (*forced || has_kept_superblocks_only && path.map.waits_in(lane) || is_in_vain);
         *forced
@@ -448,7 +450,7 @@ impl Background {
         path: &mut DataPath<impl Map<P>>,
         superblock: SuperblockId,
     ) {
-        let _inside = core.inside.enter(Component::Background);
+        let _inside = core.enter(Component::Background);
         self.stats.dead_blocks += 1;
         Self::erase_beside(core, path, superblock);
     }
@@ -459,7 +461,7 @@ impl Background {
         path: &mut DataPath<impl Map<P>>,
         superblock: SuperblockId,
     ) {
-        let lane = core.geometry.lane_of(superblock);
+        let lane = core.geometry().lane_of(superblock);
         path.host.trims.make_durable();
         core.erase(superblock, Owner::DeadSuperblock(lane), Cause::Gc, Class::Background);
         if core.is_at_reserve(lane) {
@@ -470,7 +472,7 @@ impl Background {
     /// The lane is at its reserve: the die serves the erases of its dead superblocks with the priority of host writes.
     #[inline]
     fn promote_erases<P: Probe>(core: &mut Core<P>, lane: LaneId) {
-        let space = &mut core.room.spaces[lane.index()];
+        let space = &mut core.space_mut(lane);
         if space.dead <= space.urgent_erases {
             return;
         }
@@ -488,15 +490,15 @@ impl Background {
         superblock: SuperblockId,
         is_retired: bool,
     ) {
-        let lane = core.geometry.lane_of(superblock);
-        let space = &mut core.room.spaces[lane.index()];
+        let lane = core.geometry().lane_of(superblock);
+        let space = &mut core.space_mut(lane);
         if let Some(emptied) = space.emptied.take_if(|emptied| emptied.superblock == superblock) {
-            self.victim_stats.on_erased(emptied.times.spans(core.now));
+            self.victim_stats.on_erased(emptied.times.spans(core.now()));
             if emptied.is_urgent {
                 core.demote(lane);
             }
         }
-        let space = &mut core.room.spaces[lane.index()];
+        let space = &mut core.space_mut(lane);
         space.dead -= 1;
         space.soon_free -= u32::from(!is_retired);
         if space.urgent_erases > space.dead {
@@ -518,7 +520,7 @@ impl Background {
     ) -> bool {
         // The search runs once per n / 8 erases of a lane of n superblocks: often enough for the wear that these erases
         // cause, at little cost.
-        let every = core.geometry.superblocks_in(lane).div_ceil(8);
+        let every = core.geometry().superblocks_in(lane).div_ceil(8);
         if core.lane(lane).free.len() < core.ftl().reserve_superblocks || !core.were_erased(lane, every) {
             return false;
         }
@@ -556,7 +558,7 @@ impl Background {
         schemes: &mut impl JobSchemes<P>,
         lane: LaneId,
     ) {
-        let _inside = core.inside.enter(Component::Background);
+        let _inside = core.enter(Component::Background);
         if !core.has_job(lane) {
             self.continue_background(core, path, schemes, lane);
         }

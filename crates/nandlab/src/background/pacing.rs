@@ -129,7 +129,7 @@ impl Pacing {
         }
         // Host writes that are queued may replace units of the victim, which then can be erased only after their
         // programs.
-        let queued = core.load(lane) / core.geometry.lanes_per_die;
+        let queued = core.load(lane) / core.geometry().lanes_per_die;
         let room = (host_room + host_queued).saturating_sub(queued + self.buffer);
         let is_empty = programs == 0 && core.victim(lane).is_some_and(|victim| core.valid_units(victim) == 0);
         if is_empty {
@@ -186,14 +186,12 @@ impl Pacing {
     /// The number of jobs of the lanes of the die of a lane.
     #[inline(always)]
     fn jobs_beside<P: Probe>(core: &Core<P>, lane: LaneId) -> u32 {
-        let first = core.geometry.first_lane_beside(lane).index();
-        let works = &core.room.works[first..first + core.geometry.lanes_per_die as usize];
-        works.iter().map(|work| u32::from(work.victim.is_some())).sum()
+        core.geometry().lanes_beside(lane).map(|lane| u32::from(core.has_job(lane))).sum()
     }
 
     /// The number of jobs for which the share of the die of a lane was set.
     fn jobs_of<P: Probe>(&mut self, core: &Core<P>, lane: LaneId) -> &mut u32 {
-        &mut self.tasks[core.geometry.first_lane_beside(lane).index()].jobs
+        &mut self.tasks[core.geometry().first_lane_beside(lane).index()].jobs
     }
 
     /// Sets the share of GC on the die of a lane, on which `jobs` jobs are under way. The jobs of the die's lanes
@@ -201,8 +199,8 @@ impl Pacing {
     #[inline(never)]
     fn set_share<P: Probe>(&mut self, core: &mut Core<P>, lane: LaneId, jobs: u32) {
         *self.jobs_of(core, lane) = jobs;
-        let lanes = core.geometry.lanes_per_die;
-        let of_die = core.geometry.lanes_beside(lane);
+        let lanes = core.geometry().lanes_per_die;
+        let of_die = core.geometry().lanes_beside(lane);
         let tasks = of_die.map(|lane| &self.tasks[lane.index()]).filter(|task| task.units > 0);
         let shares = tasks.map(|task| {
             let (gc, host) =
@@ -211,9 +209,6 @@ impl Pacing {
             share.min(SHARES - HOST_SHARES_MIN)
         });
         let share = shares.max();
-        let dies = core.geometry.dies_per_lane;
-        for (number, die) in core.geometry.dies_of(lane).enumerate() {
-            core.device.set_share(die, share, (number as u32, dies));
-        }
+        core.set_share(lane, share);
     }
 }

@@ -126,7 +126,7 @@ impl Bench {
                             core.release_dies(lane);
                         }
                         (FlashOp::Erase, Owner::DeadSuperblock(_)) => {
-                            jobs.end_dead(core, core.geometry.superblock_of(done.unit), false);
+                            jobs.end_dead(core, core.geometry().superblock_of(done.unit), false);
                         }
                         (_, Owner::Job(lane)) => jobs.on_copied(core, path, others, lane, &done),
                         other => unreachable!("{other:?}"),
@@ -145,7 +145,7 @@ impl Bench {
 
     /// The superblock of the unit of an LPN; `None` if the LPN is not mapped.
     fn superblock_of(&self, lpn: u32) -> Option<SuperblockId> {
-        self.core.unit_of(Lpn(lpn)).map(|unit| self.core.geometry.superblock_of(unit))
+        self.core.unit_of(Lpn(lpn)).map(|unit| self.core.geometry().superblock_of(unit))
     }
 
     fn pe_cycles(&self, superblock: u32) -> u32 {
@@ -253,7 +253,7 @@ fn static_wear_levelling_moves_a_lagging_superblock_to_the_most_worn_free_superb
         bench.run();
         let at = if is_moved { SuperblockId(6) } else { laggard };
         assert!((0..4).all(|lpn| bench.superblock_of(lpn) == Some(at)));
-        assert_eq!(bench.core.operations.programmed_for(Cause::Wear), if is_moved { 4 } else { 0 });
+        assert_eq!(bench.core.operations().programmed_for(Cause::Wear), if is_moved { 4 } else { 0 });
     }
 }
 
@@ -305,7 +305,7 @@ fn a_job_whose_superblock_stays_moves_only_units_that_cannot_be_refreshed_in_pla
     assert_eq!(bench.others.stayed, [superblock]);
     let stays = [0, 1, 2, 3].map(|lpn| bench.superblock_of(lpn) == Some(superblock));
     assert_eq!((stays, bench.path.map.moved), ([true, true, false, true], vec![(2, true)]));
-    assert_eq!([FlashOp::Program, FlashOp::Erase].map(|kind| bench.core.operations.total(kind)), [1, 0]);
+    assert_eq!([FlashOp::Program, FlashOp::Erase].map(|kind| bench.core.operations().total(kind)), [1, 0]);
 }
 
 #[test]
@@ -315,7 +315,7 @@ fn a_dead_superblock_is_erased_without_a_job() {
     let superblock = bench.superblock_of(0).unwrap();
     for lpn in 0..4 {
         bench.core.look_if_dead(superblock);
-        assert!(bench.core.wakes.is_empty(), "the superblock is not dead while LPN {lpn} is mapped to it");
+        assert!(!bench.core.has_wakes(), "the superblock is not dead while LPN {lpn} is mapped to it");
         unmap(&mut bench.core, lpn);
     }
     bench.core.look_if_dead(superblock);
@@ -324,7 +324,7 @@ fn a_dead_superblock_is_erased_without_a_job() {
         (bench.pe_cycles(superblock.0), bench.jobs.stats.dead_blocks, bench.jobs.stats.victims),
         (1, 1, 0)
     );
-    assert_eq!(bench.core.room.spaces[0].dead, 0);
+    assert_eq!(bench.core.space(LANE).dead, 0);
 }
 
 #[test]
@@ -340,9 +340,9 @@ fn the_erase_of_a_dead_superblock_is_promoted_while_only_the_reserve_is_free() {
             panic!("superblock 0 is dead")
         };
         bench.jobs.erase_dead(&mut bench.core, &mut bench.path, dead);
-        assert_eq!(bench.core.room.spaces[0].urgent_erases, urgent_erases, "{superblocks} superblocks");
+        assert_eq!(bench.core.space(LANE).urgent_erases, urgent_erases, "{superblocks} superblocks");
         bench.run();
-        assert_eq!((bench.pe_cycles(0), bench.core.room.spaces[0].urgent_erases), (1, 0));
+        assert_eq!((bench.pe_cycles(0), bench.core.space(LANE).urgent_erases), (1, 0));
     }
 }
 

@@ -34,8 +34,8 @@ impl PowerBackup {
         core: &mut Core<P>,
         backed: &mut impl BackedSchemes<P>,
     ) {
-        let due = if self.is_overdue { self.now.due } else { core.now.min(self.due) };
-        self.now = Detection { due, began: core.now, ..Detection::default() };
+        let due = if self.is_overdue { self.now.due } else { core.now().min(self.due) };
+        self.now = Detection { due, began: core.now(), ..Detection::default() };
         self.is_overdue = false;
         self.wants_room = false;
         self.enter_stage(core, Stage::Syncing);
@@ -47,7 +47,7 @@ impl PowerBackup {
     /// Begins the next stage if the present one is over; while draining, queues further programs.
     #[inline]
     pub(crate) fn advance<P: Probe>(&mut self, core: &mut Core<P>, backed: &mut impl BackedSchemes<P>) {
-        let _inside = core.inside.enter(Component::Capacitor);
+        let _inside = core.enter(Component::Capacitor);
         match self.stage {
             Stage::Charged | Stage::Recharging => {}
             Stage::Draining => self.rewrite_more(core, backed),
@@ -67,13 +67,13 @@ impl PowerBackup {
     ) {
         let units = backed.cache_units();
         self.enter_stage(core, Stage::Draining);
-        core.room.has_displaced |= core.has_home_lanes();
-        self.now.drained_from = core.now;
-        self.now.energy_j = self.capacitor.as_ref().map_or(0.0, |c| c.energy_j(self.age_s(core.now)));
+        core.displace();
+        self.now.drained_from = core.now();
+        self.now.energy_j = self.capacitor.as_ref().map_or(0.0, |c| c.energy_j(self.age_s(core.now())));
         (self.drain.program_ns, self.drain.with_transfers_ns) = (Span::ZERO, Span::ZERO);
         // A detection writes as a flush does that finds only its reserved superblocks. All free superblocks layer by
         // layer would leave the drive without free superblocks.
-        let together = Some(core.ftl().flush_room_superblocks() * core.geometry.lanes_per_die);
+        let together = Some(core.ftl().flush_room_superblocks() * core.geometry().lanes_per_die);
         self.drain.units = Some(FlushPrograms::new(self.spec.flush, core.ftl(), units, together));
         self.drain.next_slot = 0;
         self.rewrite_more(core, backed);
@@ -108,8 +108,8 @@ impl PowerBackup {
         backed: &mut impl BackedSchemes<P>,
         place: AllocatedUnit,
     ) {
-        let (superblock, index) = core.geometry.split(place.unit);
-        let die = core.geometry.die_of_unit(superblock, index);
+        let (superblock, index) = core.geometry().split(place.unit);
+        let die = core.geometry().die_of_unit(superblock, index);
         let (cause, class) = (Cause::Flush, Class::HostWrite);
         let (first, mut last) = (place.unit, None);
         core.fill_program(place, |core, allocated| {
@@ -140,21 +140,21 @@ impl PowerBackup {
         backed: &mut impl BackedSchemes<P>,
         done: &Transaction,
     ) {
-        let _inside = core.inside.enter(Component::Capacitor);
+        let _inside = core.enter(Component::Capacitor);
         if self.is_draining() {
-            let timing = core.device.timing();
+            let timing = core.device().timing();
             let program_ns = timing.shapes()[done.shape].program_ns(done.index);
             self.drain.program_ns += program_ns;
             self.drain.with_transfers_ns += program_ns + timing.transfer_ns + timing.command.program_ns;
             // A flush would not begin a program that the energy does not cover to its end.
-            let is_covered = self.energy_j(core.now) > 0.0;
+            let is_covered = self.energy_j(core.now()) > 0.0;
             let is_host = matches!(done.cause, Cause::Host | Cause::Sync);
             if is_covered && (is_host || done.cause == Cause::Flush) {
                 self.now.pages += 1;
                 self.now.host_pages += u32::from(is_host);
             }
             // A higher result than twice the cache size would make no difference.
-            let measured = self.cost.units(self.drained_j(core.now));
+            let measured = self.cost.units(self.drained_j(core.now()));
             let is_plenty = measured >= 2.0 * f64::from(backed.cache_units());
             if is_plenty || !is_covered {
                 self.end_draining(core, backed);
@@ -192,11 +192,11 @@ impl PowerBackup {
     /// the stage `settling`.
     pub(super) fn end_draining<P: Probe>(&mut self, core: &mut Core<P>, backed: &mut impl BackedSchemes<P>) {
         // The last program may have taken more energy than was left when it began.
-        let drained_j = self.drained_j(core.now).min(self.now.energy_j);
+        let drained_j = self.drained_j(core.now()).min(self.now.energy_j);
         let measured_units = self.cost.units(drained_j);
         let capacity = backed.cache_units();
         let detection = &mut self.now;
-        detection.empty = core.now;
+        detection.empty = core.now();
         detection.drained_j = drained_j;
         detection.measured = measured_units / f64::from(capacity.max(1));
         self.found = Some(*detection);
@@ -205,11 +205,11 @@ impl PowerBackup {
         self.guard.lanes_left = 0;
         self.guard.from = 0;
         if core.flash().shapes().have_dependent_pages() {
-            for lane in (0..core.geometry.lanes).map(LaneId) {
+            for lane in (0..core.geometry().lanes).map(LaneId) {
                 self.guard(core, lane);
             }
         }
-        for lane in (0..core.geometry.lanes).map(LaneId) {
+        for lane in (0..core.geometry().lanes).map(LaneId) {
             core.wake(Wake::Space(lane));
         }
         self.settle(core, backed);
@@ -239,7 +239,7 @@ impl PowerBackup {
         core.close_program(lane, stream);
         // Padding has the class of the stream's other programs, so that the units of the superblock are programmed in
         // order. Before the programs of a later job it needs the class of refresh, the first in which jobs program.
-        let class = core.class_of(stream, core.refresh_class);
+        let class = core.class_of(stream, core.refresh_class());
         while core.ftl().is_amid_wordline(lane, stream) {
             let to = Destination::Stream(lane, stream);
             let padding = Program::nothing(to, Owner::Padding, Cause::Flush, class);
@@ -256,7 +256,7 @@ impl PowerBackup {
         backed: &mut impl BackedSchemes<P>,
         lane: LaneId,
     ) {
-        let _inside = core.inside.enter(Component::Capacitor);
+        let _inside = core.enter(Component::Capacitor);
         if self.guard.lanes_left > 0 && self.stage == Stage::Settling {
             // Jobs that begin later begin and end at wordline boundaries.
             if !self.guard.done[lane.index()] {
@@ -293,19 +293,19 @@ impl PowerBackup {
     /// The capacitor is full again.
     pub(super) fn end_recharge<P: Probe>(&mut self, core: &mut Core<P>, backed: &mut impl BackedSchemes<P>) {
         self.enter_stage(core, Stage::Charged);
-        for lane in (0..core.geometry.lanes).map(LaneId) {
+        for lane in (0..core.geometry().lanes).map(LaneId) {
             core.set_host_lsb_only(lane, false);
         }
         if let Some(detection) = self.found.take() {
             if self.is_measured {
                 self.set_measured_budget(core, backed, detection.measured);
-                self.due = core.now + self.simulated(self.spec.detect_every_ns);
+                self.due = core.now() + self.simulated(self.spec.detect_every_ns);
             }
-            let (budget, recharged) = (self.budget, core.now);
+            let (budget, recharged) = (self.budget, core.now());
             self.detections.push(Detection { budget, recharged, ..detection });
         }
         self.restore_budget(core, backed);
-        for lane in (0..core.geometry.lanes).map(LaneId) {
+        for lane in (0..core.geometry().lanes).map(LaneId) {
             core.wake(Wake::Space(lane));
         }
         core.wake(Wake::CacheRoom);

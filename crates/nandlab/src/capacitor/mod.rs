@@ -23,7 +23,7 @@ pub use stats::{CapacitorSummary, Detection, DetectionSummary};
 
 use crate::base::geometry::{CacheSlot, LaneId, Lpn};
 use crate::base::units::{Span, Time};
-use crate::core::{Component, Core, Mechanism, Offline, Skipped, Wake};
+use crate::core::{Component, Core, Mechanism, Offline, Skipped, State, Wake};
 use crate::ftl::FlushPrograms;
 use crate::probe::Probe;
 use crate::sched::NEVER;
@@ -210,11 +210,11 @@ impl PowerBackup {
         let mut capacitor = Capacitor::new(spec);
         if let Some(capacitor) = &mut capacitor {
             // A program on every die: operations under way at power loss go on beside the flush.
-            capacitor.load_w = spec.controller_w + f64::from(core.geometry.dies) * spec.program_w;
+            capacitor.load_w = spec.controller_w + f64::from(core.geometry().dies) * spec.program_w;
         }
         let is_measured = matches!(budget, Budget::Measured);
         let CapacitorSpec { flush, flush_concurrency, detect_every_ns, .. } = *spec;
-        let (scale, dies) = (clock_scale, core.geometry.dies);
+        let (scale, dies) = (clock_scale, core.geometry().dies);
         Self {
             spec: spec.clone(),
             detections: Vec::new(),
@@ -245,7 +245,7 @@ impl PowerBackup {
                 _ => dies,
             },
             drain: Drain { by_die: vec![0; dies as usize].into(), ..Drain::default() },
-            guard: Guard { done: vec![false; core.geometry.lanes as usize].into(), ..Guard::default() },
+            guard: Guard { done: vec![false; core.geometry().lanes as usize].into(), ..Guard::default() },
         }
     }
 
@@ -335,15 +335,18 @@ impl PowerBackup {
     /// The capacitor is empty: begins its recharge.
     pub(crate) fn begin_recharge<P: Probe>(&mut self, core: &mut Core<P>, recharge_ns: Span) {
         self.enter_stage(core, Stage::Recharging);
-        self.recharged_at = core.now + self.simulated(recharge_ns);
+        self.recharged_at = core.now() + self.simulated(recharge_ns);
     }
 
     fn enter_stage<P: Probe>(&mut self, core: &mut Core<P>, stage: Stage) {
         self.stage = stage;
-        core.state.is_charged = stage == Stage::Charged;
-        core.state.is_syncing = stage == Stage::Syncing;
-        core.state.is_draining = stage == Stage::Draining;
-        core.state.is_guarded = matches!(stage, Stage::Settling | Stage::Recharging);
+        core.set_state(State {
+            is_charged: stage == Stage::Charged,
+            is_syncing: stage == Stage::Syncing,
+            is_draining: stage == Stage::Draining,
+            is_guarded: matches!(stage, Stage::Settling | Stage::Recharging),
+            ..*core.state()
+        });
     }
 }
 
@@ -353,15 +356,15 @@ impl PowerBackup {
     pub(crate) fn begin<P: Probe>(&mut self, core: &mut Core<P>, backed: &mut impl BackedSchemes<P>) {
         if let Some(capacitor) = &mut self.capacitor {
             if let Some([read_j, erase_j]) = self.gc_in_flush {
-                let (read_ns, erase_ns) = core.device.timing().shortest_read_and_erase_ns();
+                let (read_ns, erase_ns) = core.device().timing().shortest_read_and_erase_ns();
                 let gc_w = (read_j / read_ns.seconds()).max(erase_j / erase_ns.seconds());
                 let die_w = capacitor.program_w.max(gc_w);
-                capacitor.load_w = capacitor.controller_w + f64::from(core.geometry.dies) * die_w;
+                capacitor.load_w = capacitor.controller_w + f64::from(core.geometry().dies) * die_w;
             }
             let gc = self.gc_in_flush.map(|[read_j, erase_j]| GcCost {
                 read_j,
                 erase_j,
-                levels: core.physics.ecc.levels(),
+                levels: core.ecc().levels(),
                 gain: core.garbage_per_superblock(),
             });
             let conditions = Conditions {
@@ -371,25 +374,25 @@ impl PowerBackup {
                 vsm_programs: self.vsm_programs,
                 gc,
             };
-            self.cost = FlushCost::new(capacitor, &core.geometry, core.device.timing(), &conditions);
+            self.cost = FlushCost::new(capacitor, core.geometry(), core.device().timing(), &conditions);
         }
         if self.is_measured {
             let capacity = f64::from(backed.cache_units().max(1));
-            self.set_measured_budget(core, backed, self.capability_units(core.now) / capacity);
+            self.set_measured_budget(core, backed, self.capability_units(core.now()) / capacity);
         }
         self.set_clock(core);
     }
 
     pub(crate) fn set_clock<P: Probe>(&mut self, core: &mut Core<P>) {
-        let next = self.next_event(core.now);
+        let next = self.next_event(core.now());
         core.set_clock(core.power_clock(), next);
     }
 
     /// The power clock has expired.
     pub(crate) fn on_clock<P: Probe>(&mut self, core: &mut Core<P>, backed: &mut impl BackedSchemes<P>) {
-        let _inside = core.inside.enter(Component::Capacitor);
+        let _inside = core.enter(Component::Capacitor);
         match self.stage {
-            Stage::Charged if core.state.is_idle || self.is_overdue => self.begin_detection(core, backed),
+            Stage::Charged if core.state().is_idle || self.is_overdue => self.begin_detection(core, backed),
             Stage::Charged => {
                 self.is_overdue = true;
                 let grace = self.simulated(self.spec.detect_grace_ns);
@@ -409,7 +412,7 @@ impl PowerBackup {
         core: &mut Core<P>,
         backed: &mut impl BackedSchemes<P>,
     ) {
-        let _inside = core.inside.enter(Component::Capacitor);
+        let _inside = core.enter(Component::Capacitor);
         if self.is_overdue && self.stage == Stage::Charged {
             self.begin_detection(core, backed);
             self.set_clock(core);
@@ -431,7 +434,7 @@ impl PowerBackup {
         measured: f64,
     ) {
         let CapacitorSpec { steps, margin, .. } = self.spec;
-        let at = self.age_s(core.now);
+        let at = self.age_s(core.now());
         let is_worn_out = self.capacitor.as_ref().is_none_or(|capacitor| capacitor.is_worn_out(at));
         self.budget = if is_worn_out { 0.0 } else { budget_share(steps, measured, margin) };
         self.restore_budget(core, backed);
@@ -448,7 +451,7 @@ impl PowerBackup {
             return;
         };
         let has_room = self.capacitor.is_none()
-            || (0..core.geometry.lanes)
+            || (0..core.geometry().lanes)
                 .all(|lane| core.ftl().has_flush_reserve(LaneId(lane), core.superblocks_taken(LaneId(lane))));
         self.wants_room = !has_room;
         self.set_budget(core, backed, if has_room { units } else { 0 });

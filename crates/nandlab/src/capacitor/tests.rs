@@ -123,7 +123,7 @@ impl Bench {
     }
 
     fn energy_uj(&self) -> f64 {
-        self.power.energy_j(self.core.now) * 1e6
+        self.power.energy_j(self.core.now()) * 1e6
     }
 
     /// Serves events until a stage is reached, or no event is left.
@@ -155,7 +155,7 @@ impl Bench {
             other => unreachable!("{other:?}"),
         }
         if power.stage != before {
-            stages.push((power.stage, (core.now - Time::START) / US));
+            stages.push((power.stage, (core.now() - Time::START) / US));
         }
     }
 }
@@ -168,9 +168,9 @@ fn a_detection_syncs_drains_settles_and_recharges() {
     assert_eq!((bench.power.stage, bench.cache.syncs), (Stage::Syncing, 1));
     assert_eq!(bench.cache.budgets.last(), Some(&0), "host writes are write-through");
     bench.run_to(Stage::Charged);
-    assert!(bench.stages.is_empty() && bench.core.state.is_syncing, "a unit is still unflushed");
+    assert!(bench.stages.is_empty() && bench.core.state().is_syncing, "a unit is still unflushed");
     bench.cache.is_synced = true;
-    bench.core.now = Time::START + SECOND;
+    bench.core.advance_to(Time::START + SECOND);
     bench.core.wake(Wake::Detection);
     bench.run_to(Stage::Charged);
     // The capacitor has 1210 + 9.5 x 310 = 4155 uJ. 13 units take 4030 uJ in 2730 us, and the controller takes the
@@ -185,7 +185,7 @@ fn a_detection_syncs_drains_settles_and_recharges() {
             (Stage::Charged, 11 * s + 14 * 210),
         ]
     );
-    assert_eq!(bench.core.operations.0[FlashOp::Program as usize][Cause::Flush as usize], 14);
+    assert_eq!(bench.core.operations().0[FlashOp::Program as usize][Cause::Flush as usize], 14);
     assert_eq!(
         bench.cache.rewritten[..6],
         [0, 1, 2, 3, 0, 1],
@@ -257,21 +257,21 @@ fn a_due_detection_waits_for_an_idle_time_but_no_longer_than_its_grace() {
     for (idle_at, begins) in [(None, 25), (Some(22), 22), (Some(3), 20)] {
         let mut bench = Bench::new(&setup(), 9.5);
         bench.begin();
-        bench.core.state.is_idle = idle_at.is_some_and(|at| at < 20);
+        bench.core.set_state(State { is_idle: idle_at.is_some_and(|at| at < 20), ..*bench.core.state() });
         let Bench { core, power, cache, .. } = &mut bench;
-        core.now = core.agenda.time(core.power_clock());
-        assert_eq!(core.now, Time::START + 20 * SECOND);
+        core.advance_to(core.clock(core.power_clock()));
+        assert_eq!(core.now(), Time::START + 20 * SECOND);
         power.on_clock(core, cache);
         if let Some(at) = idle_at.filter(|&at| at > 20) {
-            core.now = Time::START + at * SECOND;
+            core.advance_to(Time::START + at * SECOND);
             power.detect_when_idle(core, cache);
         } else if begins > 20 {
             assert_eq!(power.stage, Stage::Charged);
-            core.now = core.agenda.time(core.power_clock());
+            core.advance_to(core.clock(core.power_clock()));
             power.on_clock(core, cache);
         }
-        assert_eq!((power.stage, core.now), (Stage::Syncing, Time::START + begins * SECOND), "{idle_at:?}");
-        assert_eq!((power.now.due, power.now.began), (Time::START + 20 * SECOND, core.now));
+        assert_eq!((power.stage, core.now()), (Stage::Syncing, Time::START + begins * SECOND), "{idle_at:?}");
+        assert_eq!((power.now.due, power.now.began), (Time::START + 20 * SECOND, core.now()));
     }
 }
 
@@ -282,14 +282,15 @@ fn the_recharge_begins_only_when_no_torn_program_can_destroy_older_data() {
     bench.begin();
     // A job of the lane has written half a wordline.
     fill(&mut bench.core, StreamId::GC, [20]);
-    bench.core.room.works[0].victim = Some(SuperblockId(9));
+    bench.core.set_victim(LANE, Some(SuperblockId(9)));
     bench.detect();
     bench.run_to(Stage::Recharging);
     assert_eq!(bench.power.stage, Stage::Settling, "the stream of the job is not padded before the job ends");
     let is_amid = |core: &Core<NoProbe>, stream| core.ftl().is_amid_wordline(LANE, stream);
     assert!(is_amid(&bench.core, StreamId::GC) && !is_amid(&bench.core, StreamId::HOST));
     // The job ends while a unit is being programmed in place.
-    (bench.core.room.works[0].victim, bench.cache.is_reprogramming) = (None, true);
+    bench.core.set_victim(LANE, None);
+    bench.cache.is_reprogramming = true;
     bench.power.on_job_over(&mut bench.core, &mut bench.cache, LANE);
     bench.run_to(Stage::Recharging);
     assert_eq!(bench.power.stage, Stage::Settling);
@@ -297,9 +298,9 @@ fn the_recharge_begins_only_when_no_torn_program_can_destroy_older_data() {
     bench.core.wake(Wake::Detection);
     bench.run_to(Stage::Recharging);
     assert!(bench.power.stage == Stage::Recharging && !is_amid(&bench.core, StreamId::GC));
-    assert!(bench.core.ftl().is_lsb_only(LANE, StreamId::HOST) && bench.core.state.is_guarded);
+    assert!(bench.core.ftl().is_lsb_only(LANE, StreamId::HOST) && bench.core.state().is_guarded);
     bench.run_to(Stage::Charged);
-    assert!(!bench.core.ftl().is_lsb_only(LANE, StreamId::HOST) && !bench.core.state.is_guarded);
+    assert!(!bench.core.ftl().is_lsb_only(LANE, StreamId::HOST) && !bench.core.state().is_guarded);
 }
 
 #[test]
@@ -350,7 +351,7 @@ fn no_event_of_the_capacitor_is_left_when_draining_ends_for_lack_of_free_units()
     bench.run_to(Stage::Recharging);
     assert_eq!(bench.stages, [(Stage::Draining, 0), (Stage::Settling, 8 * 210)]);
     assert_eq!(
-        bench.core.now,
+        bench.core.now(),
         Time::START + 8 * 210 * US,
         "an event comes while only a reprogram is awaited"
     );
@@ -375,7 +376,7 @@ fn the_controller_takes_energy_at_least_for_the_time_that_a_flush_would_need() {
     assert!((bench.energy_uj() - (4155.0 - 3.0 * UNIT_UJ)).abs() < 1e-3, "{}", bench.energy_uj());
     // One unit at a time would need 630 us for the three units, even if they had taken only 210 us.
     bench.power.concurrency = 1;
-    bench.core.now = bench.power.now.drained_from + 210 * US;
+    bench.core.advance_to(bench.power.now.drained_from + 210 * US);
     assert!((bench.energy_uj() - (4155.0 - 3.0 * UNIT_UJ)).abs() < 1e-3, "{}", bench.energy_uj());
 }
 

@@ -112,7 +112,7 @@ impl Gathering {
     }
 
     /// Number of units of the write buffer whose programming units are not full.
-    pub(crate) fn buffered(&self) -> u32 {
+    pub(super) fn buffered(&self) -> u32 {
         self.buffered
     }
 }

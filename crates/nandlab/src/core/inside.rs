@@ -1,5 +1,7 @@
 //! Detection of re-entry: in debug builds, entering a part of the controller that is at work panics.
 
+use super::Core;
+use crate::probe::Probe;
 #[cfg(debug_assertions)]
 use std::sync::{
     Arc,
@@ -39,7 +41,7 @@ impl Inside {
     /// # Panics
     /// In debug builds, if the part is at work already.
     #[inline(always)]
-    pub(crate) fn enter(&self, _part: Component) -> Entered {
+    pub(super) fn enter(&self, _part: Component) -> Entered {
         Entered {
             #[cfg(debug_assertions)]
             of: {
@@ -56,6 +58,17 @@ impl Inside {
 impl Drop for Entered {
     fn drop(&mut self) {
         self.of.0.fetch_and(!self.of.1, Ordering::Relaxed);
+    }
+}
+
+impl<P: Probe> Core<P> {
+    /// Marks a part of the controller as at work until the result is dropped.
+    ///
+    /// # Panics
+    /// In debug builds, if the part is at work already.
+    #[inline(always)]
+    pub(crate) fn enter(&self, part: Component) -> Entered {
+        self.inside.enter(part)
     }
 }
 

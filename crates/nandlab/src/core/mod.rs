@@ -46,7 +46,8 @@ mod wake;
 pub(crate) use copy_back::CopyBack;
 pub(crate) use gathering::Gathering;
 pub use gathering::UnitsStats;
-pub(crate) use inside::{Component, Inside};
+pub(crate) use inside::Component;
+use inside::Inside;
 pub(crate) use job::{NextJob, Refreshed};
 pub(crate) use known::KnownErrors;
 pub use levels::ReadLevels;
@@ -65,7 +66,7 @@ pub(crate) use victim_times::VictimTimes;
 pub use waiters::{Queue, Waiter, WaiterId, Waiters, Wants};
 pub(crate) use wake::{Wake, Wakes};
 
-use crate::base::geometry::{Geometry, SuperblockId};
+use crate::base::geometry::{Geometry, LaneId, SuperblockId};
 use crate::base::units::Time;
 use crate::flash::{AgeClock, Array, Ecc, InitialAges, Keeps, PageVariation, Reliability, Shape};
 use crate::ftl::Ftl;
@@ -147,41 +148,42 @@ pub(crate) struct State {
     pub(crate) is_off: bool,
 }
 
-/// The state that the mechanisms share, and the verbs that change flash.
+/// The state that the mechanisms share, and the verbs that change flash. Its fields are private to the core, except two:
+/// the store of what waits, and the probe, to which mechanisms report.
 #[derive(Debug)]
 pub(crate) struct Core<P: Probe> {
-    pub(crate) geometry: Geometry,
-    pub(crate) now: Time,
+    geometry: Geometry,
+    now: Time,
     /// The last time that can be simulated.
-    pub(crate) end: Time,
+    end: Time,
     array: Array,
     ftl: Ftl,
-    pub(crate) device: Device,
+    device: Device,
     /// Flash transactions that are queued or under way.
     pool: Transactions,
-    pub(crate) agenda: Agenda,
-    pub(crate) gathering: Gathering,
+    agenda: Agenda,
+    gathering: Gathering,
     /// Units of requests and of the write cache that wait for a map entry, room, a slot or the dirty budget.
     pub(crate) waiters: Waiters,
     /// Messages about changes to which a mechanism still has to react.
-    pub(crate) wakes: Wakes,
+    wakes: Wakes,
     /// The parts of the controller that are at work now; recorded in debug builds only.
-    pub(crate) inside: Inside,
-    pub(crate) state: State,
-    pub(crate) room: Room,
-    pub(crate) physics: Physics,
-    pub(crate) levels: ReadLevels,
-    pub(crate) read_counts: ReadCounts,
+    inside: Inside,
+    state: State,
+    room: Room,
+    physics: Physics,
+    levels: ReadLevels,
+    read_counts: ReadCounts,
     /// By unit, the other unit that has part of its data.
-    pub(crate) parts: Parts,
+    parts: Parts,
     /// Whether units have more state than an LPN and an age stamp: sequence numbers, errors that copybacks have added,
     /// parts or read counts.
-    pub(crate) has_unit_state: bool,
+    has_unit_state: bool,
     /// The sequence number of the newest write or deallocation.
-    pub(crate) sequence: u64,
-    pub(crate) operations: Operations,
+    sequence: u64,
+    operations: Operations,
     /// The class of the operations of refresh.
-    pub(crate) refresh_class: Class,
+    refresh_class: Class,
     pub(crate) probe: P,
 }
 
@@ -266,6 +268,35 @@ impl<P: Probe> Core<P> {
     #[inline(always)]
     pub(crate) fn first_shape(&self) -> &Shape {
         self.array.shapes().first()
+    }
+
+    /// Sets the state that every mechanism has to respect.
+    pub(crate) fn set_state(&mut self, state: State) {
+        self.state = state;
+    }
+
+    /// Simulated time moves on.
+    #[inline(always)]
+    pub(crate) fn advance_to(&mut self, time: Time) {
+        self.now = time;
+    }
+
+    /// The time of the next event, and its clock.
+    #[inline(always)]
+    pub(crate) fn next_clock(&mut self) -> (Time, u32) {
+        self.agenda.first()
+    }
+
+    /// The next wake, in the order in which they were queued.
+    #[inline(always)]
+    pub(crate) fn next_wake(&mut self) -> Option<Wake> {
+        self.wakes.pop()
+    }
+
+    /// Queues [`Wake::Space`], which every write that finds no room does.
+    #[inline(always)]
+    pub(crate) fn wake_space(&mut self, lane: LaneId) {
+        self.wakes.push_space(lane);
     }
 
     /// Queues a wake, which the event loop serves before the next event.

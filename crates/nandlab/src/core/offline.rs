@@ -224,7 +224,7 @@ impl<'a, P: Probe> Offline<'a, P> {
         self.0.ftl.restore_lane(&self.0.array, lane, open);
     }
 
-    /// Closes an open superblock at `time`: the rest of its units stay erased.
+    /// Makes a superblock whose units are all programmed or skipped full, and a candidate of GC, as of `time`.
     pub(crate) fn close(&mut self, superblock: SuperblockId, time: Time) {
         let core = &mut *self.0;
         core.ftl.close(&mut core.array, superblock, time);

@@ -10,7 +10,7 @@ pub struct Operations(pub [[u64; Cause::ALL.len()]; 4]);
 impl Operations {
     /// Counts an operation that has ended, on `count` pages or, for an erase, blocks.
     #[inline(always)]
-    pub(crate) fn on_ended(&mut self, kind: FlashOp, cause: Cause, count: u32) {
+    pub(super) fn on_ended(&mut self, kind: FlashOp, cause: Cause, count: u32) {
         self.0[kind as usize][cause as usize] += u64::from(count);
     }
 

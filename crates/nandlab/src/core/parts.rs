@@ -78,6 +78,22 @@ impl Parts {
 }
 
 impl<P: Probe> Core<P> {
+    /// Part of the data of a unit is on its way to another unit.
+    pub(crate) fn mark_pending(&mut self, unit: UnitId) {
+        self.parts.set_pending(unit);
+    }
+
+    /// Part of the data of a unit was on its way to another unit, and is no longer needed there, or arrives now.
+    pub(crate) fn clear_mark(&mut self, unit: UnitId) {
+        self.parts.clear(unit);
+    }
+
+    /// Drops all marks, which were in RAM only, with the errors known from them.
+    pub(crate) fn forget_links(&mut self) {
+        self.parts.forget();
+        self.physics.known.clear();
+    }
+
     /// Part of the data of a unit, `bytes` bytes, is in the unit of `lpn` from now on. The errors that the data had
     /// before, of `rber`, are known.
     pub(crate) fn link(&mut self, unit: UnitId, lpn: Lpn, bytes: u32, rber: f64) {

@@ -185,7 +185,7 @@ impl<P: Probe> Core<P> {
 
     /// Queues a transaction of the pool on its die. [`Core::start_dies`] starts the die.
     #[inline(always)]
-    pub(crate) fn enqueue(&mut self, slot: Slot) {
+    pub(super) fn enqueue(&mut self, slot: Slot) {
         self.device.submit(&mut self.pool, slot);
     }
 
@@ -220,7 +220,7 @@ impl<P: Probe> Core<P> {
 
     /// Pins the superblock of `unit`: the superblock is not erased while it has pins.
     #[inline(always)]
-    pub(crate) fn pin(&mut self, unit: UnitId) {
+    pub(super) fn pin(&mut self, unit: UnitId) {
         let superblock = self.geometry.superblock_of(unit);
         self.array.superblock_mut(superblock).pins += 1;
     }
@@ -242,7 +242,7 @@ impl<P: Probe> Core<P> {
 
     /// Makes a transaction on the die of `unit`.
     #[inline(always)]
-    pub(crate) fn transaction(
+    pub(super) fn transaction(
         &self,
         kind: FlashOp,
         unit: UnitId,

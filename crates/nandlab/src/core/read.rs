@@ -1,9 +1,9 @@
 //! The verb that reads flash, and the choice of read levels.
 
-use super::{Core, Map};
+use super::{Core, KnownErrors, Map};
 use crate::base::geometry::{DieId, Lpn, SuperblockId, UnitId};
 use crate::base::units::Time;
-use crate::flash::{AgeStamp, Condition, Copied, Hints, RBER_MAX, Reliability, Stamp};
+use crate::flash::{AgeStamp, Condition, Copied, Ecc, Hints, RBER_MAX, Reliability, Stamp};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, FlashOp, Owner, Slot, Start, Transaction};
 
@@ -241,6 +241,39 @@ impl<P: Probe> Core<P> {
     pub(crate) fn tell_decode(&mut self, end: Time, die: DieId, level: u8, slot: Slot) {
         let channel = self.geometry.channel_of(die);
         self.probe.on_decode(self.now, end, channel, level, &self.pool[slot]);
+    }
+
+    /// Keeps `level` as the read level of an LPN.
+    #[inline]
+    pub(crate) fn set_unit_level(&mut self, lpn: Lpn, level: u8) {
+        self.levels.set_unit(lpn, level);
+    }
+
+    /// Keeps `level` as the read level of a superblock.
+    #[inline]
+    pub(crate) fn set_superblock_level(&mut self, superblock: SuperblockId, level: u8) {
+        self.levels.set_superblock(superblock, level);
+    }
+
+    /// Keeps `level` as the read level of the drive.
+    #[inline]
+    pub(crate) fn set_drive_level(&mut self, level: u8) {
+        self.levels.set_drive(level);
+    }
+
+    /// The known errors of units, which the cache of known errors keeps.
+    pub(crate) fn known_mut(&mut self) -> &mut KnownErrors {
+        &mut self.physics.known
+    }
+
+    /// The read levels, and the model of bit errors.
+    pub(crate) fn error_models(&mut self) -> (&Ecc, &mut Reliability) {
+        (&self.physics.ecc, &mut self.physics.reliability)
+    }
+
+    /// Drops the counts of host reads, which were in RAM only.
+    pub(crate) fn forget_read_counts(&mut self) {
+        self.read_counts.forget();
     }
 
     /// Sets the levels and the tries of a read of a unit to those of the read that it went along with.

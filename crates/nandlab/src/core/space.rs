@@ -198,6 +198,58 @@ impl<P: Probe> Core<P> {
         self.room.spaces[lane.index()].emptied.as_ref()
     }
 
+    /// The emptied and dead superblocks of a lane, which the background jobs keep.
+    #[inline]
+    pub(crate) fn space_mut(&mut self, lane: LaneId) -> &mut Space {
+        &mut self.room.spaces[lane.index()]
+    }
+
+    /// Whether host units are in lanes other than those of their LPNs.
+    #[inline(always)]
+    pub(crate) fn has_displaced(&self) -> bool {
+        self.room.has_displaced
+    }
+
+    /// From now on host units may be in lanes other than those of their LPNs, as a flush writes them.
+    pub(crate) fn displace(&mut self) {
+        self.room.has_displaced |= self.has_home_lanes();
+    }
+
+    /// Whether a foreground cleaning has its dies to itself.
+    #[inline(always)]
+    pub(crate) fn blocks_dies(&self) -> bool {
+        self.room.blocks_dies()
+    }
+
+    /// With `gc.foreground = "blocking"`, the submission number from which on the dies of a lane serve no host operation,
+    /// while it is not yet decided whether a cleaning of the lane follows. The outer `None`: with `"interleaved"`.
+    #[inline]
+    pub(crate) fn kept_from(&self, lane: LaneId) -> Option<Option<u64>> {
+        self.room.kept_from.get(lane.index()).copied()
+    }
+
+    /// The dies of a lane serve no host operation with the submission number `from` or a higher one.
+    pub(crate) fn block_dies(&mut self, lane: LaneId, from: u64) {
+        for die in self.geometry.dies_of(lane) {
+            self.device.begin_cleaning(die, from);
+        }
+    }
+
+    /// Undoes one [`Core::block_dies`].
+    pub(crate) fn unblock_dies(&mut self, lane: LaneId) {
+        for die in self.geometry.dies_of(lane) {
+            self.device.end_cleaning(die);
+        }
+    }
+
+    /// Sets the share of background operations on each die of a lane.
+    pub(crate) fn set_share(&mut self, lane: LaneId, share: Option<u16>) {
+        let dies = self.geometry.dies_per_lane;
+        for (number, die) in self.geometry.dies_of(lane).enumerate() {
+            self.device.set_share(die, share, (number as u32, dies));
+        }
+    }
+
     /// The erase of the emptied superblock of a lane is going to be queued.
     pub(crate) fn begin_erase_of_emptied(&mut self, lane: LaneId) {
         let superblock = self.emptied(lane).expect("the lane has an emptied superblock").superblock;
@@ -372,7 +424,7 @@ impl<P: Probe> Core<P> {
 
     /// Number of free superblocks that a job takes at most to write all valid units of a superblock to other
     /// superblocks.
-    pub(crate) fn superblocks_to_empty(&self, lane: LaneId, superblock: SuperblockId, is_wear: bool) -> u32 {
+    pub(super) fn superblocks_to_empty(&self, lane: LaneId, superblock: SuperblockId, is_wear: bool) -> u32 {
         let stream = self.emptying_stream(superblock, is_wear);
         self.ftl.superblocks_for(lane, stream, self.valid_units(superblock))
     }

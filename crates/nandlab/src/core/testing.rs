@@ -7,7 +7,7 @@
 //! page), 10 us to transfer a page, 1 ms to erase a block. With read levels, level L senses in L x 50 us and decodes in
 //! L x 20 us.
 
-use super::{Config, Core, Map, Offline, Wake, Wants};
+use super::{Config, Core, Map, Offline, Space, Wake, Wants};
 use crate::base::geometry::{
     Cell, DieId, DriveSpec, Geometry, KindTimes, LaneId, Lpn, SuperblockId, Tvpn, UnitId,
 };
@@ -424,6 +424,31 @@ impl Core<NoProbe> {
     pub(crate) fn set_shapes(&mut self, shapes: Shapes) {
         self.array = self.array.clone().with_shapes(shapes.clone());
         self.ftl = self.ftl.clone().with_shapes(shapes);
+    }
+
+    /// The emptied and dead superblocks of a lane.
+    pub(crate) fn space(&self, lane: LaneId) -> &Space {
+        &self.room.spaces[lane.index()]
+    }
+
+    /// Makes a superblock the victim of a job of a lane that does not exist.
+    pub(crate) fn set_victim(&mut self, lane: LaneId, victim: Option<SuperblockId>) {
+        self.room.works[lane.index()].victim = victim;
+    }
+
+    /// Counts a host read of a unit.
+    pub(crate) fn count_host_read(&mut self, unit: UnitId) {
+        self.read_counts.count(unit);
+    }
+
+    /// Drops all wakes.
+    pub(crate) fn forget_wakes(&mut self) {
+        self.wakes.clear();
+    }
+
+    /// Drops the read levels that are kept.
+    pub(crate) fn forget_levels(&mut self) {
+        self.levels.forget();
     }
 
     /// Takes a free superblock of a die, as a flush does.

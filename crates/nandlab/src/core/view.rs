@@ -8,14 +8,14 @@
 //! | `Core::streams` | the write streams |
 //! | `Core::device` | dies and channels: phases, load, times |
 
-use super::{Core, Parts};
+use super::{Core, Operations, Parts, ReadLevels, State, UnitsStats};
 use crate::base::geometry::{Geometry, LaneId, Lpn, SuperblockId, UnitId};
 use crate::base::units::Time;
-use crate::flash::{Array, Superblock};
+use crate::flash::{AgeClock, AgeStamp, Array, Ecc, Superblock};
 use crate::ftl::streams::Streams;
 use crate::ftl::{Ftl, Lane, UnitMap};
 use crate::probe::Probe;
-use crate::sched::{Device, Slot, Transaction};
+use crate::sched::{Class, Device, Slot, Transaction};
 
 /// The newest data of every LPN.
 #[derive(Clone, Copy, Debug)]
@@ -134,6 +134,113 @@ impl<P: Probe> Core<P> {
     #[inline(always)]
     pub(crate) fn device(&self) -> &Device {
         &self.device
+    }
+
+    /// The state of the drive that every mechanism has to respect.
+    #[inline(always)]
+    pub(crate) fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// The read levels and their limits.
+    #[inline(always)]
+    pub(crate) fn ecc(&self) -> &Ecc {
+        &self.physics.ecc
+    }
+
+    /// Translates simulated time into ages of data.
+    #[inline(always)]
+    pub(crate) fn age_clock(&self) -> &AgeClock {
+        &self.physics.age_clock
+    }
+
+    /// The present time on the age clock.
+    #[inline(always)]
+    pub(crate) fn age_now(&self) -> AgeStamp {
+        self.physics.age_clock.at(self.now)
+    }
+
+    /// The age stamp of the data that a superblock has had since before the run.
+    pub(crate) fn initial_age(&self, superblock: SuperblockId) -> AgeStamp {
+        self.physics.initial_ages.of(superblock)
+    }
+
+    /// RBER that every program in place adds to the units of its superblock.
+    pub(crate) fn reprogram_error(&self) -> f64 {
+        self.physics.reprogram_error
+    }
+
+    /// RBER of the known errors of a unit.
+    pub(crate) fn known_rber(&self, unit: UnitId) -> f64 {
+        self.physics.known.of(unit)
+    }
+
+    /// The read levels that are kept.
+    #[inline(always)]
+    pub(crate) fn levels(&self) -> &ReadLevels {
+        &self.levels
+    }
+
+    /// The units with part of their data in another unit.
+    #[inline(always)]
+    pub(crate) fn parts(&self) -> &Parts {
+        &self.parts
+    }
+
+    /// Whether the host has read a unit often since its program.
+    pub(crate) fn is_hot(&self, unit: UnitId) -> bool {
+        self.read_counts.is_hot(unit)
+    }
+
+    /// Whether units have more state than an LPN and an age stamp.
+    #[inline(always)]
+    pub(crate) fn has_unit_state(&self) -> bool {
+        self.has_unit_state
+    }
+
+    /// The sequence number of the newest write or deallocation.
+    #[inline(always)]
+    pub(crate) fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// The flash operations that have ended.
+    #[inline(always)]
+    pub(crate) fn operations(&self) -> &Operations {
+        &self.operations
+    }
+
+    /// Programming units that gathered, and units without data that filled them.
+    pub(crate) fn units_stats(&self) -> &UnitsStats {
+        &self.gathering.stats
+    }
+
+    /// The number of units of the write buffer whose programming units are not full.
+    pub(crate) fn buffered_programs(&self) -> u32 {
+        self.gathering.buffered()
+    }
+
+    /// The class of the operations of refresh.
+    #[inline(always)]
+    pub(crate) fn refresh_class(&self) -> Class {
+        self.refresh_class
+    }
+
+    /// The time of a clock; [`NEVER`](crate::sched::NEVER) if it is not set.
+    #[inline(always)]
+    pub(crate) fn clock(&self, clock: u32) -> Time {
+        self.agenda.time(clock)
+    }
+
+    /// Whether no clock with a lower number is set.
+    pub(crate) fn has_no_clock_below(&self, clock: u32) -> bool {
+        self.agenda.is_unset_below(clock)
+    }
+
+    /// Whether a wake has to be served.
+    #[inline(always)]
+    pub(crate) fn has_wakes(&self) -> bool {
+        !self.wakes.is_empty()
     }
 
     /// An operation on a unit, queued or under way.

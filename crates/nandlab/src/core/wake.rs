@@ -118,7 +118,7 @@ impl Wakes {
 
     /// Pushes [`Wake::Space`], which every write that finds no room does.
     #[inline(never)]
-    pub(crate) fn push_space(&mut self, lane: LaneId) {
+    pub(super) fn push_space(&mut self, lane: LaneId) {
         if !std::mem::replace(&mut self.space[lane.index()], true) {
             self.queue.push_back(Wake::Space(lane));
         }

@@ -79,7 +79,7 @@ impl Mapping {
     pub(crate) fn new<P: Probe>(spec: &MapSpec, core: &Core<P>, verified: bool) -> Option<Self> {
         let &MapSpec::Demand { cache_bytes, eviction, miss, write_back, .. } = spec else { return None };
         let (logical_units, unit_bytes, lanes) =
-            (core.geometry.logical_units, core.geometry.unit_bytes, core.geometry.lanes as usize);
+            (core.geometry().logical_units, core.geometry().unit_bytes, core.geometry().lanes as usize);
         let demand = DemandMap::new(cache_bytes, eviction, logical_units, unit_bytes, verified);
         let waits = write_back == MapWriteBack::BeforeInsert;
         Some(Self {
@@ -163,7 +163,7 @@ impl Mapping {
     /// not wait; else the unit waits.
     #[inline(never)]
     fn miss<P: Probe>(&mut self, core: &mut Core<P>, waiter: Waiter) -> bool {
-        let _inside = core.inside.enter(Component::DemandMap);
+        let _inside = core.enter(Component::DemandMap);
         if self.write_backs_under_way >= WRITE_BACKS_MAX {
             self.stats.waiting_misses += 1;
             let waiter = core.waiters.insert(waiter);
@@ -252,7 +252,7 @@ impl Mapping {
     /// with the mark `is_lost` if the translation page was uncorrectable.
     #[inline(never)]
     pub(crate) fn on_miss_read<P: Probe>(&mut self, core: &mut Core<P>, miss: MissId, read: &Transaction) {
-        let _inside = core.inside.enter(Component::DemandMap);
+        let _inside = core.enter(Component::DemandMap);
         let waiter = core.waiters.remove(WaiterId::new(miss.index()));
         self.end_miss(core, waiter, read.is_uncorrectable());
     }
@@ -265,7 +265,7 @@ impl Mapping {
         page: Tvpn,
         read: &Transaction,
     ) {
-        let _inside = core.inside.enter(Component::DemandMap);
+        let _inside = core.enter(Component::DemandMap);
         let state = &mut self.demand.pages[page.index()];
         state.is_being_read = false;
         let is_for_write_back = state.write_back == WriteBack::Read;
@@ -290,7 +290,7 @@ impl Mapping {
     #[inline(never)]
     fn bring_in<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn) -> Option<Flush> {
         let level = match core.unit_of(lpn) {
-            Some(unit) => core.levels.superblock(core.geometry.superblock_of(unit)).max(1),
+            Some(unit) => core.levels().superblock(core.geometry().superblock_of(unit)).max(1),
             None => 1,
         };
         if let Some(Some(in_flash)) = core.probe.needs_sequences().then(|| self.demand.in_flash(lpn)) {
@@ -320,7 +320,7 @@ impl Mapping {
     #[inline]
     fn keep_entry<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn) {
         if !self.demand.cache.contains(lpn) {
-            let _inside = core.inside.enter(Component::DemandMap);
+            let _inside = core.enter(Component::DemandMap);
             self.bring_in(core, lpn);
         }
     }
@@ -374,7 +374,7 @@ impl Mapping {
         // By their numbers, translation pages are spread over the lanes as the first LPNs of the host are.
         let mut lane = core.home(Lpn(page.0));
         // A lane may be full because of displaced units, or because dynamic allocation has filled it.
-        let may_be_full = core.room.has_displaced || !core.has_home_lanes();
+        let may_be_full = core.has_displaced() || !core.has_home_lanes();
         if may_be_full && !core.has_mapping_room(lane) {
             lane = core.lane_in_place_of(lane, Core::has_mapping_room);
         }
@@ -405,7 +405,7 @@ impl Mapping {
     /// The write-back of a translation page has ended: the page has been programmed, or the write-back has been given
     /// up.
     pub(crate) fn end_write_back<P: Probe>(&mut self, core: &mut Core<P>, page: Tvpn) {
-        let _inside = core.inside.enter(Component::DemandMap);
+        let _inside = core.enter(Component::DemandMap);
         let state = &mut self.demand.pages[page.index()];
         state.write_back = WriteBack::None;
         self.write_backs_under_way -= 1;
@@ -435,7 +435,7 @@ impl Mapping {
     /// Programs the translation pages that wait for room in `lane`, as far as there is room now. Returns whether one
     /// has got room.
     pub(crate) fn resume_write_backs<P: Probe>(&mut self, core: &mut Core<P>, lane: LaneId) -> bool {
-        let _inside = core.inside.enter(Component::DemandMap);
+        let _inside = core.enter(Component::DemandMap);
         let waiting = self.waiting_for_room.get(lane.index()).map_or(0, VecDeque::len);
         let before = self.waiting_for_room_count;
         for _ in 0..waiting {
@@ -542,7 +542,7 @@ impl Mapping {
             let tvpn = demand.page_of(lpn);
             demand.pages[tvpn.index()].is_stale = true;
         }
-        for lpn in (0..core.geometry.logical_units).map(Lpn) {
+        for lpn in (0..core.geometry().logical_units).map(Lpn) {
             if core.unit_of(lpn) != before.map.get(lpn) {
                 let tvpn = demand.page_of(lpn);
                 demand.pages[tvpn.index()].is_stale = true;
@@ -630,7 +630,7 @@ impl<P: Probe> Map<P> for Option<Mapping> {
                 mapping.demand.on_changed(lpn);
                 mapping.demand.set_level(lpn, 1);
             }
-            None => core.levels.set_unit(lpn, 1),
+            None => core.set_unit_level(lpn, 1),
         }
     }
 
@@ -642,7 +642,7 @@ impl<P: Probe> Map<P> for Option<Mapping> {
         // LPNs from `logical_units` on are those of translation pages and combination pages, which have no map entry in
         // flash.
         if let Some(mapping) = self
-            && lpn.0 < core.geometry.logical_units
+            && lpn.0 < core.geometry().logical_units
         {
             mapping.on_moved(lane, lpn);
         }
@@ -655,7 +655,7 @@ impl<P: Probe> Map<P> for Option<Mapping> {
                 mapping.demand.on_changed(lpn)
             }
             None => {
-                core.levels.set_unit(lpn, 1);
+                core.set_unit_level(lpn, 1);
                 None
             }
         }
@@ -679,7 +679,7 @@ impl<P: Probe> Map<P> for Option<Mapping> {
         match self {
             Some(_) if !core.keeps_level(lpn) => 0,
             Some(mapping) => mapping.demand.level(lpn),
-            None => core.levels.unit(lpn),
+            None => core.levels().unit(lpn),
         }
     }
 
@@ -688,7 +688,7 @@ impl<P: Probe> Map<P> for Option<Mapping> {
         match self {
             Some(_) if !core.keeps_level(lpn) => {}
             Some(mapping) => mapping.demand.set_level(lpn, level),
-            None => core.levels.set_unit(lpn, level),
+            None => core.set_unit_level(lpn, level),
         }
     }
 

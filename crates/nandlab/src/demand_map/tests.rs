@@ -37,7 +37,7 @@ fn mapping_with(core: &Core<NoProbe>, entries: u64, miss: Miss) -> Mapping {
         miss,
         write_back: MapWriteBack::Async,
     };
-    Mapping::new(&spec, &core, false).expect("a demand map")
+    Mapping::new(&spec, core, false).expect("a demand map")
 }
 
 /// Programs a translation page without simulating time.
@@ -80,7 +80,7 @@ fn run(mapping: &mut Mapping, core: &mut Core<NoProbe>) -> Vec<u32> {
 }
 
 fn mapping_operations(core: &Core<NoProbe>) -> [u64; 2] {
-    [FlashOp::Read, FlashOp::Program].map(|kind| core.operations.0[kind as usize][Cause::Mapping as usize])
+    [FlashOp::Read, FlashOp::Program].map(|kind| core.operations().0[kind as usize][Cause::Mapping as usize])
 }
 
 #[test]
@@ -195,12 +195,12 @@ fn misses_wait_while_64_translation_pages_are_written_back() {
     assert!(!has_entry(&mut mapping, &mut core, 65 * ENTRIES));
     assert_eq!(mapping.stats.waiting_misses, 1);
     assert!(has_entry(&mut mapping, &mut core, 64 * ENTRIES), "a hit does not wait");
-    core.wakes.clear();
+    core.forget_wakes();
     let Some(Event::Ended(Transaction { owner: Owner::TranslationPage(first), .. })) = next(&mut core) else {
         panic!("the next event must be the end of a translation page's program");
     };
     mapping.end_write_back(&mut core, first);
-    let wake = core.wakes.pop();
+    let wake = core.next_wake();
     assert!(
         matches!(wake, Some(Wake::MapEntry { waiter, is_lost: false }) if waiter.lpn == Lpn(65 * ENTRIES)),
         "{wake:?}"
@@ -269,7 +269,7 @@ fn a_write_back_leaves_a_job_the_room_for_its_translation_pages() {
     fill(&mut core, StreamId::GC, 0..16);
     assert_eq!((core.lane(LaneId(0)).free.len(), core.valid_units(SuperblockId(0))), (0, 3));
     assert!(core.has_mapping_room(LANE), "no job needs the three units");
-    core.room.works[0].victim = Some(SuperblockId(0));
+    core.set_victim(LANE, Some(SuperblockId(0)));
     assert!(!core.has_mapping_room(LANE), "the job needs all three units");
     unmap(&mut core, mapping.demand.lpn_of(Tvpn(5)).0);
     assert!(core.has_mapping_room(LANE), "the job needs two of the three units");

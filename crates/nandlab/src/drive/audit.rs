@@ -16,12 +16,10 @@ impl<P: Probe> Drive<P> {
     pub fn audit(&self) -> Result<(), String> {
         self.core.audit()?;
         if self.core.flash().keeps_sequences() {
-            for lpn in (0..self.core.geometry.logical_units).map(Lpn) {
+            for lpn in (0..self.core.geometry().logical_units).map(Lpn) {
                 let stamp =
                     self.core.unit_of(lpn).map_or(Stamp::default(), |unit| self.core.flash().stamp(unit));
-                if stamp.sequence > self.core.sequence
-                    || stamp.corrected > self.core.physics.age_clock.at(self.core.now)
-                {
+                if stamp.sequence > self.core.sequence() || stamp.corrected > self.core.age_now() {
                     return Err(format!(
                         "LPN {} has a sequence number or an age stamp from the future: {stamp:?}",
                         lpn.0
@@ -31,12 +29,13 @@ impl<P: Probe> Drive<P> {
         }
         if self.core.flash().keeps_copied() {
             let now = self.core.age_stamp_now();
-            let mapped = (0..self.core.geometry.logical_units).filter_map(|lpn| self.core.unit_of(Lpn(lpn)));
+            let mapped =
+                (0..self.core.geometry().logical_units).filter_map(|lpn| self.core.unit_of(Lpn(lpn)));
             for unit in mapped {
                 let Some(copied) = self.core.flash().copied(unit) else { continue };
                 let corrected = self.core.flash().stamp(unit).corrected;
                 if !(0.0..=0.5).contains(&copied.rber) || !(corrected..=now).contains(&copied.programmed) {
-                    let shown = self.core.geometry.show(unit);
+                    let shown = self.core.geometry().show(unit);
                     return Err(format!(
                         "{shown} has impossible errors: {copied:?}, corrected at {corrected:?}"
                     ));

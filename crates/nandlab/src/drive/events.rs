@@ -25,7 +25,7 @@ use crate::base::geometry::{DieId, LaneId, SuperblockId};
 use crate::base::steps::step;
 use crate::base::units::Time;
 use crate::capacitor::Stage;
-use crate::core::{Programmed, Wake};
+use crate::core::{Programmed, State, Wake};
 use crate::flash::SuperblockState;
 use crate::probe::Probe;
 use crate::sched::{Cause, Ended, FlashOp, NEVER, Owner, Slot, Transaction};
@@ -45,13 +45,13 @@ impl<P: Probe> Drive<P> {
             return false;
         }
         self.core.look_at_wear();
-        for lane in (0..self.core.geometry.lanes).map(LaneId) {
+        for lane in (0..self.core.geometry().lanes).map(LaneId) {
             self.check_space(lane);
             self.resume_write_backs(lane);
             self.resume_writes(lane);
         }
         self.serve();
-        let (time, clock) = self.core.agenda.first();
+        let (time, clock) = self.core.next_clock();
         if !self.is_rest(time, clock) {
             return true;
         }
@@ -63,7 +63,7 @@ impl<P: Probe> Drive<P> {
         self.serve();
         // After a failed write another unit may wait for room, such as a unit that waited for the write cache before.
         let has_failed_some = self.given_up() > before;
-        let (time, clock) = self.core.agenda.first();
+        let (time, clock) = self.core.next_clock();
         if !has_failed_some && self.is_rest(time, clock) && self.is_stuck() {
             self.failure = Some(Box::new(self.shortage()));
         }
@@ -123,7 +123,7 @@ impl<P: Probe> Drive<P> {
     /// that wait for room continue.
     #[inline(never)]
     fn on_erased(&mut self, lane: LaneId, done: &Transaction) {
-        let superblock = self.core.geometry.superblock_of(done.unit);
+        let superblock = self.core.geometry().superblock_of(done.unit);
         if !self.core.end_erase(done.unit, done.cause) {
             return;
         }
@@ -139,7 +139,7 @@ impl<P: Probe> Drive<P> {
     /// A dead superblock has been erased on a die.
     #[inline(never)]
     fn on_dead_erased(&mut self, lane: LaneId, done: &Transaction) {
-        let superblock = self.core.geometry.superblock_of(done.unit);
+        let superblock = self.core.geometry().superblock_of(done.unit);
         if !self.core.end_erase(done.unit, done.cause) {
             return;
         }
@@ -162,7 +162,7 @@ impl<P: Probe> Drive<P> {
     /// Drops the links and the read level of an erased superblock.
     fn forget_superblock(&mut self, superblock: SuperblockId) {
         self.schemes.refreshing.on_erased(&mut self.core, superblock);
-        self.core.levels.set_superblock(superblock, 0);
+        self.core.set_superblock_level(superblock, 0);
     }
 
     /// A superblock of a lane has been erased: units that wait for room continue, and the next job may begin.
@@ -171,7 +171,7 @@ impl<P: Probe> Drive<P> {
         self.resume_write_backs(lane);
         self.resume_writes(lane);
         let erases = self.path.writes.erases_in_vain;
-        if erases > IN_VAIN_MAX * u64::from(self.core.geometry.good_superblocks()) {
+        if erases > IN_VAIN_MAX * u64::from(self.core.geometry().good_superblocks()) {
             self.failure.get_or_insert_with(|| Box::new(Failure::InVain { erases }));
         }
         self.next_job(lane);
@@ -190,7 +190,7 @@ impl<P: Probe> Drive<P> {
     #[inline(always)]
     pub(super) fn serve(&mut self) {
         self.core.start_dies();
-        while !self.core.wakes.is_empty() {
+        while self.core.has_wakes() {
             self.serve_next();
             self.core.start_dies();
         }
@@ -198,7 +198,7 @@ impl<P: Probe> Drive<P> {
 
     #[inline(never)]
     fn serve_next(&mut self) {
-        match self.core.wakes.pop() {
+        match self.core.next_wake() {
             None => {}
             Some(Wake::Space(lane)) => self.check_space(lane),
             Some(Wake::Resume(lane)) => {
@@ -229,7 +229,7 @@ impl<P: Probe> Drive<P> {
             }
             Some(Wake::CacheRoom) => self.with_cache(Caching::resume),
             // The work of the event that completes the warm-up belongs to the warm-up.
-            Some(Wake::Results) if !self.core.wakes.is_empty() => self.core.wake(Wake::Results),
+            Some(Wake::Results) if self.core.has_wakes() => self.core.wake(Wake::Results),
             Some(Wake::Results) => self.begin_results(),
             Some(Wake::CutPower) => self.cut_power_soon(),
             Some(Wake::Detection) => self.with_power(|power, core, kept| power.advance(core, kept)),
@@ -240,18 +240,18 @@ impl<P: Probe> Drive<P> {
     /// Simulates one event.
     #[inline]
     pub(super) fn step(&mut self, time: Time, clock: u32) {
-        debug_assert!(time >= self.core.now, "time runs backwards");
+        debug_assert!(time >= self.core.now(), "time runs backwards");
         step();
         if time >= self.recorder.sample_at() {
             // The last row of the series is due at the end of simulated time, so the end has to be checked only here.
-            if time > self.core.end {
+            if time > self.core.end() {
                 self.end_time();
                 return;
             }
             self.sample(time);
         }
-        self.core.now = time;
-        if clock < self.core.geometry.dies {
+        self.core.advance_to(time);
+        if clock < self.core.geometry().dies {
             self.on_die(DieId(clock));
             return;
         } else if clock < self.core.idle_clock() {
@@ -268,8 +268,8 @@ impl<P: Probe> Drive<P> {
     #[inline(never)]
     fn on_rare_clock(&mut self, clock: u32) {
         if clock == self.core.idle_clock() {
-            self.core.agenda.set(clock, NEVER);
-            self.core.state.is_idle = true;
+            self.core.set_clock(clock, NEVER);
+            self.core.set_state(State { is_idle: true, ..*self.core.state() });
             self.core.close_buffered();
             self.with_cache(Caching::sync_more);
             self.with_background(|jobs, core, path, around| jobs.start_background(core, path, around));
@@ -359,7 +359,7 @@ impl<P: Probe> Drive<P> {
     fn prefetch_sensed(&self, slot: Slot) {
         let read = self.core.operation(slot);
         self.core.ftl().map.prefetch(read.lpn);
-        if self.core.has_unit_state {
+        if self.core.has_unit_state() {
             self.core.prefetch_state(read.unit);
         }
         match (read.owner, &self.path.map) {
@@ -374,7 +374,7 @@ impl<P: Probe> Drive<P> {
 
     #[inline]
     fn on_unit_programmed(&mut self, done: &Transaction) {
-        let superblock = self.core.geometry.superblock_of(done.unit);
+        let superblock = self.core.geometry().superblock_of(done.unit);
         if done.kind == FlashOp::Copyback {
             self.on_copied_back(done);
         }
@@ -384,7 +384,7 @@ impl<P: Probe> Drive<P> {
         }
         if let Some(old) = done.replaces {
             self.schemes.refreshing.on_unit_obsolete(&mut self.core, old);
-            self.core.unpin(self.core.geometry.superblock_of(old));
+            self.core.unpin(self.core.geometry().superblock_of(old));
         }
         match done.owner {
             Owner::Request(id) | Owner::Merge(id) => self.on_host_programmed(id, done),
@@ -411,7 +411,7 @@ impl<P: Probe> Drive<P> {
             if let Some(partial) = &mut self.schemes.refreshing.partial {
                 partial.look_at_free_superblocks(&mut self.core);
             }
-            self.core.wake(Wake::Space(self.core.geometry.lane_of(superblock)));
+            self.core.wake(Wake::Space(self.core.geometry().lane_of(superblock)));
         }
         if self.schemes.refreshing.refresh.is_on() && (is_first || done.kind == FlashOp::Copyback) {
             self.keep_age(superblock, done, is_first);
@@ -435,7 +435,7 @@ impl<P: Probe> Drive<P> {
         if done.kind == FlashOp::Copyback
             && let Some(source) = done.replaces
         {
-            let source = self.core.geometry.superblock_of(source);
+            let source = self.core.geometry().superblock_of(source);
             self.schemes.refreshing.refresh.age_as(&mut self.core, superblock, source);
         }
     }

@@ -116,7 +116,7 @@ impl<P: Probe> Drive<P> {
     /// Simulated time has ended: the drive fails.
     #[cold]
     pub(super) fn end_time(&mut self) {
-        self.failure.get_or_insert_with(|| Box::new(Failure::TimeIsOver { end: self.core.end }));
+        self.failure.get_or_insert_with(|| Box::new(Failure::TimeIsOver { end: self.core.end() }));
     }
 
     /// A policy has failed, or has made a decision that cannot be carried out: the drive fails.
@@ -148,23 +148,23 @@ impl<P: Probe> Drive<P> {
     #[cold]
     pub(super) fn wear_out(&mut self, lane: LaneId) {
         self.serve();
-        let geometry = &self.core.geometry;
+        let geometry = self.core.geometry();
         let of_lane = &self.core.flash().superblocks[geometry.superblocks_of(lane)];
         let in_state = |state| of_lane.iter().filter(|superblock| superblock.state == state).count() as u32;
         let failure = Failure::WornOut {
             lane,
             retired: in_state(SuperblockState::Retired),
             superblocks: of_lane.len() as u32 - in_state(SuperblockState::Bad),
-            endurance: self.core.room.endurance,
+            endurance: self.spec.drive.endurance,
             pe_cycles: self.spec.reliability.pe_cycles,
-            drive_writes: self.core.sequence as f64 / f64::from(geometry.logical_units),
+            drive_writes: self.core.sequence() as f64 / f64::from(geometry.logical_units),
         };
         self.failure.get_or_insert_with(|| Box::new(failure));
     }
 
     /// The shortage of the first lane in which a unit waits for room.
     pub(super) fn shortage(&self) -> Failure {
-        let mut lanes = (0..self.core.geometry.lanes).map(LaneId);
+        let mut lanes = (0..self.core.geometry().lanes).map(LaneId);
         let lane = lanes.find(|&lane| self.path.waits_in::<P>(lane)).unwrap_or(LaneId(0));
         let ftl = self.core.ftl();
         let state = &ftl.lanes[lane.index()];

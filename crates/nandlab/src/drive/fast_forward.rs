@@ -61,19 +61,19 @@ impl Lived {
 impl<P: Probe> Drive<P> {
     /// Age of the drive on the scaled clock, in seconds, skipped time included.
     pub fn lived_s(&self) -> f64 {
-        self.power.age_s(self.core.now)
+        self.power.age_s(self.core.now())
     }
 
     /// The age and the wear of the drive now.
     pub fn lived(&self) -> Lived {
-        let lanes = (0..self.core.geometry.lanes).map(LaneId);
+        let lanes = (0..self.core.geometry().lanes).map(LaneId);
         let cycles = lanes.map(|lane| self.cycles_of(lane)).collect();
         Lived { seconds: self.lived_s(), cycles }
     }
 
     /// Sum of the P/E cycles of a lane's superblocks.
     fn cycles_of(&self, lane: LaneId) -> u64 {
-        self.core.flash().superblocks[self.core.geometry.superblocks_of(lane)]
+        self.core.flash().superblocks[self.core.geometry().superblocks_of(lane)]
             .iter()
             .map(|superblock| u64::from(superblock.pe_cycles))
             .sum()
@@ -101,7 +101,7 @@ impl<P: Probe> Drive<P> {
             let gained = gained[lane.index()];
             if gained == 0.0 { f64::INFINITY } else { left / gained - WINDOWS_LEFT }
         };
-        (0..self.core.geometry.lanes).map(LaneId).map(of_lane).fold(f64::INFINITY, f64::min)
+        (0..self.core.geometry().lanes).map(LaneId).map(of_lane).fold(f64::INFINITY, f64::min)
     }
 
     /// Fast-forwards the drive by `times` windows, or by fewer if superblocks would get too close to their endurance.
@@ -118,8 +118,8 @@ impl<P: Probe> Drive<P> {
         let share = |&lane: &u64| all as f64 * lane as f64 / simulated.max(1) as f64;
         let by_lane: Vec<f64> = self.pace.lanes.iter().map(share).collect();
         let times = times.min(self.fast_forward_max(&by_lane)).max(0.0);
-        let mut gained = vec![0; self.core.geometry.superblocks as usize];
-        for lane in (0..self.core.geometry.lanes).map(LaneId) {
+        let mut gained = vec![0; self.core.geometry().superblocks as usize];
+        for lane in (0..self.core.geometry().lanes).map(LaneId) {
             let cycles = libm::round(by_lane[lane.index()] * times) as u64;
             self.share_cycles(lane, cycles, &mut gained);
         }
@@ -139,11 +139,11 @@ impl<P: Probe> Drive<P> {
     fn update_pace(&mut self) {
         if self.pace.superblocks.is_empty() {
             let first = self.spec.reliability.pe_cycles;
-            self.pace.superblocks = vec![(first, 0); self.core.geometry.superblocks as usize].into();
-            self.pace.lanes = vec![0; self.core.geometry.lanes as usize].into();
+            self.pace.superblocks = vec![(first, 0); self.core.geometry().superblocks as usize].into();
+            self.pace.lanes = vec![0; self.core.geometry().lanes as usize].into();
         }
-        for lane in (0..self.core.geometry.lanes).map(LaneId) {
-            let range = self.core.geometry.superblocks_of(lane);
+        for lane in (0..self.core.geometry().lanes).map(LaneId) {
+            let range = self.core.geometry().superblocks_of(lane);
             let (superblocks, pace) =
                 (&self.core.flash().superblocks[range.clone()], &mut self.pace.superblocks[range]);
             // The superblocks of a loaded drive may have had other P/E cycles at the start than the spec gives.
@@ -166,12 +166,12 @@ impl<P: Probe> Drive<P> {
         let is_active = |&superblock: &usize| {
             let is_warm = || {
                 self.pace.superblocks[superblock].1
-                    < COLD_AFTER * u64::from(self.core.geometry.superblocks_in(lane))
+                    < COLD_AFTER * u64::from(self.core.geometry().superblocks_in(lane))
             };
             self.core.flash().superblocks[superblock].state != SuperblockState::Retired
                 && (is_static || is_warm())
         };
-        self.core.geometry.superblocks_of(lane).filter(is_active).collect()
+        self.core.geometry().superblocks_of(lane).filter(is_active).collect()
     }
 
     /// Spreads `cycles` P/E cycles evenly over the active superblocks of a lane; the remainder goes to the least worn

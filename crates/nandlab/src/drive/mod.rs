@@ -41,8 +41,7 @@ use crate::background::Background;
 use crate::base::geometry::{Geometry, Lpn};
 use crate::base::units::{SECOND, Span, Time};
 use crate::capacitor::PowerBackup;
-use crate::core::Core;
-use crate::core::Parts;
+use crate::core::{Core, Parts, State};
 use crate::demand_map::DemandMap;
 use crate::flash::{Array, Ecc};
 use crate::ftl::Ftl;
@@ -184,12 +183,12 @@ impl<P: Probe> Drive<P> {
             |geometry, array| build::ftl(spec, &policies, geometry, array),
             probe,
         );
-        let geometry = &core.geometry;
+        let geometry = core.geometry();
         let schemes = Schemes::new(spec, &policies, &core);
         let mut caching = Caching::new(&spec.cache, policies.cache(&spec.cache), &core);
         let mut buffer = Buffer::new(spec.ftl.buffer_bytes, geometry.unit_bytes);
         if schemes.migration.watches_buffer() {
-            let window = core.device.timing().superblock_write_ns();
+            let window = core.device().timing().superblock_write_ns();
             let occupancy = spec.migration.policy.occupancy;
             if let Some(caching) = &mut caching {
                 caching.watch_load(window, occupancy);
@@ -225,8 +224,8 @@ impl<P: Probe> Drive<P> {
                 clock_scale,
                 &core,
             ),
-            reads: Reads::new(core.physics.ecc.levels()),
-            recorder: Recorder::new(spec.output.series_rows as usize, geometry.dies as usize, core.end),
+            reads: Reads::new(core.ecc().levels()),
+            recorder: Recorder::new(spec.output.series_rows as usize, geometry.dies as usize, core.end()),
             pace: Pace::default(),
             failure: None,
             path: Path {
@@ -265,7 +264,7 @@ impl<P: Probe> Drive<P> {
 
     /// The geometry.
     pub fn geometry(&self) -> &Geometry {
-        &self.core.geometry
+        self.core.geometry()
     }
 
     /// The spec the drive was built from.
@@ -280,13 +279,13 @@ impl<P: Probe> Drive<P> {
 
     /// The present simulated time.
     pub fn now(&self) -> Time {
-        self.core.now
+        self.core.now()
     }
 
     /// The last simulated time: [`Time::LIMIT`], or the end of the age clock (2^31 s after the start), whichever is
     /// earlier.
     pub fn end(&self) -> Time {
-        self.core.end
+        self.core.end()
     }
 
     /// The flash array.
@@ -296,7 +295,7 @@ impl<P: Probe> Drive<P> {
 
     /// The dies, channels and the off-chip path.
     pub fn device(&self) -> &Device {
-        &self.core.device
+        self.core.device()
     }
 
     /// The FTL's state.
@@ -306,7 +305,7 @@ impl<P: Probe> Drive<P> {
 
     /// The read levels.
     pub fn ecc(&self) -> &Ecc {
-        &self.core.physics.ecc
+        self.core.ecc()
     }
 
     /// Array and FTL, mutable, for tests that corrupt them.
@@ -367,12 +366,12 @@ impl<P: Probe> Drive<P> {
     /// # Panics
     /// While power is off.
     pub fn submit(&mut self, request: &Request) -> Result<u64, Refused> {
-        assert!(!self.core.state.is_off, "power is off");
-        if request.arrival > self.core.now {
+        assert!(!self.core.state().is_off, "power is off");
+        if request.arrival > self.core.now() {
             return Err(Refused::Future);
         }
         if request.op != Op::Flush {
-            let capacity = self.core.geometry.logical_bytes();
+            let capacity = self.core.geometry().logical_bytes();
             let end = request.offset.saturating_add(request.len);
             if request.len == 0 {
                 return Err(Refused::Empty);
@@ -386,7 +385,7 @@ impl<P: Probe> Drive<P> {
             return Err(Refused::Placement { placement, placements: self.core.streams().hosts().len() });
         }
         if self.path.host.requests.live() == 0 {
-            self.core.state.is_idle = false;
+            self.core.set_state(State { is_idle: false, ..*self.core.state() });
             self.core.set_clock(self.core.idle_clock(), NEVER);
         }
         let id = self.accept(request);
@@ -399,7 +398,7 @@ impl<P: Probe> Drive<P> {
     #[inline]
     pub fn prefetch(&self, request: &Request, units: bool) {
         if matches!(request.op, Op::Read | Op::Write) {
-            let geometry = &self.core.geometry;
+            let geometry = self.core.geometry();
             let first = geometry.lpn_at(request.offset);
             // Eight units are enough: the processor prefetches the following units of longer requests by itself.
             let last =
@@ -444,14 +443,14 @@ impl<P: Probe> Drive<P> {
         if self.failure.is_some() {
             return true;
         }
-        if to > self.core.end {
+        if to > self.core.end() {
             self.end_time();
         } else {
             // What follows at this time is not part of the rows that end before it.
             if to >= self.recorder.sample_at() {
                 self.sample(to);
             }
-            self.core.now = self.core.now.max(to);
+            self.core.advance_to(self.core.now().max(to));
         }
         true
     }
@@ -503,7 +502,7 @@ impl<P: Probe> Drive<P> {
     /// When the drive is not at rest after `limit` of simulated time ([`IDLE_LIMIT`] is enough for most drives), for
     /// example because superblocks are due for refresh again before all are refreshed; and when the drive has failed.
     pub fn run_until_idle(&mut self, limit: Span) -> Result<(), Failure> {
-        self.run_some_until_idle(self.core.now, limit, u64::MAX).map(|_| ())
+        self.run_some_until_idle(self.core.now(), limit, u64::MAX).map(|_| ())
     }
 
     /// As [`Drive::run_until_idle`] called at time `began`, but simulates at most `events` events; returns whether the
@@ -536,7 +535,7 @@ impl<P: Probe> Drive<P> {
     /// to come are events. If units wait for room that no event can make, gives them up.
     #[inline(always)]
     fn next_event(&mut self, recurs: bool) -> Next {
-        let (time, clock) = self.core.agenda.first();
+        let (time, clock) = self.core.next_clock();
         // While nothing is stuck, a drive whose recurring events count is not at rest.
         if self.is_stuck() && self.is_rest(time, clock) {
             return if self.give_up() { Next::GivenUp } else { Next::Nothing };
@@ -563,8 +562,8 @@ impl<P: Probe> Drive<P> {
 
     #[cold]
     fn has_only_recurring_events(&self) -> bool {
-        let power_waits = self.power.is_idle() || self.core.agenda.time(self.core.power_clock()) == NEVER;
-        power_waits && self.core.agenda.is_unset_below(self.core.power_clock())
+        let power_waits = self.power.is_idle() || self.core.clock(self.core.power_clock()) == NEVER;
+        power_waits && self.core.has_no_clock_below(self.core.power_clock())
     }
 
     /// Whether a unit waits for room.

@@ -248,7 +248,7 @@ impl<P: Probe> Drive<P> {
         if let Some(caching) = caching {
             caching.cache.set_policies(&spec.cache, policies.cache(&spec.cache));
         }
-        background.set_wear_policy(policies.wear(spec, core.geometry.lanes));
+        background.set_wear_policy(policies.wear(spec, core.geometry().lanes));
         if let Some(mapping) = &mut path.map {
             let cache = &mut mapping.demand.cache;
             if let Some(policy) = policies.map_eviction(cache.capacity()) {

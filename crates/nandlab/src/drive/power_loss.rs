@@ -5,7 +5,7 @@ use super::Drive;
 use super::spec::EnergySpec;
 use crate::base::geometry::Lpn;
 use crate::base::units::Span;
-use crate::core::Offline;
+use crate::core::{Offline, State};
 use crate::ftl::FlushMethod;
 use crate::host::{Completion, FailReason, Host, InFlight, InWork};
 use crate::power_loss::{AtRisk, Dirty, GcMeans, Means, PowerLoss};
@@ -17,7 +17,7 @@ impl<P: Probe> Drive<P> {
     /// Power fails at the next event.
     #[cold]
     pub(super) fn cut_power_soon(&mut self) {
-        self.power.cut_at = self.core.now;
+        self.power.cut_at = self.core.now();
         self.power.set_clock(&mut self.core);
     }
 
@@ -41,12 +41,12 @@ impl<P: Probe> Drive<P> {
             self.core.flash().keeps_sequences(),
             "the drive keeps no sequence numbers: its spec models no power loss"
         );
-        assert!(!self.core.state.is_off, "power is off already");
-        self.core.state.is_off = true;
+        assert!(!self.core.state().is_off, "power is off already");
+        self.core.set_state(State { is_off: true, ..*self.core.state() });
         self.power.cut_at = NEVER;
         let mut loss = PowerLoss {
-            at: self.core.now,
-            energy_j: self.power.energy_j(self.core.now),
+            at: self.core.now(),
+            energy_j: self.power.energy_j(self.core.now()),
             aborted_requests: self.path.host.requests.live(),
             ..PowerLoss::default()
         };
@@ -54,7 +54,7 @@ impl<P: Probe> Drive<P> {
             .power
             .capacitor
             .as_ref()
-            .map_or(0.0, |capacitor| capacitor.loss(self.power.age_s(self.core.now)));
+            .map_or(0.0, |capacitor| capacitor.loss(self.power.age_s(self.core.now())));
         let finishes = self.power.finishes();
         let mut dirty = self.dirty_at_power_loss(finishes, &mut loss);
         let mut in_ram = self.lost_earlier();
@@ -67,11 +67,11 @@ impl<P: Probe> Drive<P> {
         }
         let trims = self.end_trims(&dirty);
         Offline::new(&mut self.core).stop_dies();
-        self.core.probe.on_power_off(loss.at, self.core.now);
+        self.core.probe.on_power_off(loss.at, self.core.now());
         in_ram.extend(dirty.iter().filter(|unit| unit.has_unflushed && !unit.is_saved).map(|unit| unit.lpn));
         self.losses.at_risk =
             AtRisk { in_ram, destroyed: std::mem::take(&mut loss.destroyed), trims, in_flight };
-        self.losses.down_ns += self.core.now - loss.at;
+        self.losses.down_ns += self.core.now() - loss.at;
         self.losses.list.push(loss);
     }
 
@@ -92,7 +92,7 @@ impl<P: Probe> Drive<P> {
         let method = self.spec.capacitor.flush;
         let at_a_time = match method {
             FlushMethod::Plain => self.power.concurrency(),
-            FlushMethod::Csw => self.core.geometry.dies,
+            FlushMethod::Csw => self.core.geometry().dies,
         };
         let spent_j = |flush_ns: Span, program_ns: Span| {
             capacitor.spent_j(flush_ns.ns() as f64, program_ns.ns() as f64)
@@ -121,10 +121,10 @@ impl<P: Probe> Drive<P> {
             self.path.host.promises.as_mut().expect("a drive with sequence numbers keeps promises");
         let in_flight = promises.on_power_loss(&aborted, open, units);
         if let Some(link) = &mut self.path.host.link {
-            link.clear(self.core.now);
+            link.clear(self.core.now());
         }
         let host = &mut self.path.host;
-        host.record.on_aborted(self.core.now, aborted.len() as u32);
+        host.record.on_aborted(self.core.now(), aborted.len() as u32);
         if host.requests.completed() >= host.results_after {
             let after_warm_up = host.requests.completed() - host.results_after;
             host.begin_results(&self.core);
@@ -134,7 +134,7 @@ impl<P: Probe> Drive<P> {
         for request in aborted {
             let InWork { id, request, .. } = request;
             let completion =
-                Completion { id, request, completed: self.core.now, failed: Some(FailReason::PowerLost) };
+                Completion { id, request, completed: self.core.now(), failed: Some(FailReason::PowerLost) };
             self.path.host.completions.push(completion);
         }
         in_flight

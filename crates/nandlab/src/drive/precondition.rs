@@ -53,7 +53,7 @@ impl<P: Probe> Drive<P> {
 
     /// Whether the drive has never been written.
     pub(super) fn is_fresh(&self) -> bool {
-        self.core.sequence == 0 && self.core.ftl().map.mapped() == 0
+        self.core.sequence() == 0 && self.core.ftl().map.mapped() == 0
     }
 
     /// The callback for units that are mapped outside simulated time.
@@ -80,7 +80,7 @@ impl<P: Probe> Drive<P> {
         if let Err(lane) = self.preconditioned_mechanisms() {
             return self.wear_out(lane);
         }
-        for lane in (0..self.core.geometry.lanes).map(LaneId) {
+        for lane in (0..self.core.geometry().lanes).map(LaneId) {
             for stream in self.core.streams().ids() {
                 while self.core.ftl().is_amid_program(lane, stream) {
                     Offline::new(&mut self.core).program_now(lane, stream, Lpn(DEAD_LPN), 0, |_| ());
@@ -94,14 +94,14 @@ impl<P: Probe> Drive<P> {
     /// units. The valid units have the lowest LPNs, so that a workload that starts at address 0 finds data.
     fn fill(&mut self, used: f64, valid: f64, order: FillOrder, watch: Watch) -> bool {
         let mut stream = Stream::new(self.spec.seed, "precondition");
-        let (lanes, units_per_superblock) = (self.core.geometry.lanes, self.core.first_shape().units);
+        let (lanes, units_per_superblock) = (self.core.geometry().lanes, self.core.first_shape().units);
         // 1e-9 absorbs rounding, so that 0.29 of 100 superblocks are 29.
-        let filled_superblocks = (used * f64::from(self.core.geometry.superblocks_per_lane) + 1e-9) as u32;
+        let filled_superblocks = (used * f64::from(self.core.geometry().superblocks_per_lane) + 1e-9) as u32;
         let filled = u64::from(filled_superblocks * units_per_superblock) * u64::from(lanes);
-        let mapped = ((filled as f64 * valid) as u32).min(self.core.geometry.logical_units);
+        let mapped = ((filled as f64 * valid) as u32).min(self.core.geometry().logical_units);
         // Consecutive pages of LPNs go to all lanes in turn, so the pages of a lane have the same residue modulo the
         // number of lanes.
-        let per_page = self.core.geometry.units_per_page;
+        let per_page = self.core.geometry().units_per_page;
         let mut residues = vec![0; lanes as usize];
         for residue in 0..lanes {
             residues[self.core.home(Lpn(residue * per_page)).index()] = residue;
@@ -157,7 +157,7 @@ impl<P: Probe> Drive<P> {
     /// `None` if `watch` has stopped the preconditioning, or the drive is worn out.
     fn pts(&mut self, rounds_max: u32, watch: Watch) -> Option<PtsOutcome> {
         let mut stream = Stream::new(self.spec.seed, "precondition");
-        let units = self.core.geometry.logical_units;
+        let units = self.core.geometry().logical_units;
         let of_all = 1.0 / f64::from(rounds_max + 1);
         for lpn in 0..units {
             if lpn % STRIDE == 0 && !watch(f64::from(lpn) / f64::from(units) * of_all) {
@@ -218,7 +218,7 @@ impl<P: Probe> Drive<P> {
                 let units = ftl.spare_units(*lane) - ftl.free_units(*lane);
                 (!ftl.is_overfull(*lane), units)
             };
-            let lane = lane.or_else(|| (0..self.core.geometry.lanes).map(LaneId).max_by_key(garbage));
+            let lane = lane.or_else(|| (0..self.core.geometry().lanes).map(LaneId).max_by_key(garbage));
             let lane = lane.expect("a drive has lanes");
             let Some(more) = self.collect_now(lane) else {
                 self.wear_out(lane);
@@ -226,8 +226,7 @@ impl<P: Probe> Drive<P> {
             };
             moved += more;
         };
-        self.core.sequence += 1;
-        let sequence = self.core.sequence;
+        let sequence = self.core.next_sequence();
         let opened = Offline::new(&mut self.core).program_now(
             lane,
             StreamId::HOST,
@@ -238,9 +237,9 @@ impl<P: Probe> Drive<P> {
         if let Some(promises) = &mut self.path.host.promises {
             promises.on_written_now(lpn, sequence);
         }
-        self.core.probe.on_write_admitted(None, lpn, self.core.sequence);
-        self.core.probe.on_write_durable(lpn, self.core.sequence);
-        self.core.probe.on_write_acknowledged(lpn, self.core.sequence);
+        self.core.probe.on_write_admitted(None, lpn, self.core.sequence());
+        self.core.probe.on_write_durable(lpn, self.core.sequence());
+        self.core.probe.on_write_acknowledged(lpn, self.core.sequence());
         while opened && self.core.is_short(lane) {
             let Some(more) = self.collect_now(lane) else {
                 // A policy that has failed has pushed a wake.

@@ -46,7 +46,7 @@ impl<P: Probe> Drive<P> {
         );
         Preconditioned {
             shape: self.shape(),
-            units: self.core.geometry.units,
+            units: self.core.geometry().units,
             state: self.core.flash_state(),
             outcome,
         }
@@ -74,6 +74,6 @@ impl<P: Probe> Drive<P> {
     fn shape(&self) -> String {
         let core = &self.core;
         let victim = self.policies.name(PolicySlot::Victim);
-        format!("{:?} {:?} {:?} {victim:?}", core.geometry, core.flash().keeps(), core.ftl().fixed())
+        format!("{:?} {:?} {:?} {victim:?}", core.geometry(), core.flash().keeps(), core.ftl().fixed())
     }
 }

@@ -43,13 +43,13 @@ impl<P: Probe> Drive<P> {
     /// The read of a unit has ended: notifies the owner.
     #[inline]
     fn on_read(&mut self, read: &Transaction) {
-        if self.core.physics.ecc.has_levels() {
+        if self.core.ecc().has_levels() {
             if read.cause == Cause::Host
                 && let Some(cache) = &mut self.schemes.refreshing.error_cache
             {
                 cache.on_decoded(&mut self.core, &mut self.path.map, read);
             }
-            self.core.unpin(self.core.geometry.superblock_of(read.unit));
+            self.core.unpin(self.core.geometry().superblock_of(read.unit));
         }
         match read.owner {
             Owner::Request(_) | Owner::Merge(_) => self.on_host_read(read),

@@ -5,7 +5,7 @@ use super::{Drive, build};
 use crate::base::geometry::{LaneId, Lpn, SuperblockId};
 use crate::base::lost::{Content, Recovered};
 use crate::base::units::Span;
-use crate::core::{BeforeLoss, Mechanism, Offline, Wake};
+use crate::core::{BeforeLoss, Mechanism, Offline, State, Wake};
 use crate::demand_map::Mapping;
 use crate::ftl::Ftl;
 use crate::host::AfterLoss;
@@ -30,11 +30,12 @@ impl<P: Probe> Drive<P> {
     /// # Panics
     /// When power is not off.
     pub fn restore_power(&mut self) {
-        assert!(std::mem::take(&mut self.core.state.is_off), "power is on");
+        assert!(self.core.state().is_off, "power is on");
+        self.core.set_state(State { is_off: false, ..*self.core.state() });
         let mut recovery = Recovery::default();
         let torn_erases = std::mem::take(&mut self.losses.torn_erases);
         Offline::new(&mut self.core).forget_counts();
-        let mut busy_ns = vec![Span::ZERO; self.core.geometry.dies as usize];
+        let mut busy_ns = vec![Span::ZERO; self.core.geometry().dies as usize];
         let channel_ns_per_byte = self.spec.timing.channel_ns_per_byte;
         let (mut found, scan_ns) = self.with_return(&mut busy_ns, &mut recovery, |on_return, trims| {
             for superblock in torn_erases {
@@ -61,27 +62,27 @@ impl<P: Probe> Drive<P> {
         self.on_not_recovered(&lost);
         self.losses.at_risk.in_ram.extend(lost.into_iter().map(|(lpn, _)| lpn));
         self.record_losses();
-        for superblock in (0..self.core.geometry.superblocks).map(SuperblockId) {
+        for superblock in (0..self.core.geometry().superblocks).map(SuperblockId) {
             self.core.look_if_dead(superblock);
         }
         recovery.ns = scan_ns + busy_ns.iter().copied().max().unwrap_or(Span::ZERO);
-        self.core.now += recovery.ns;
+        self.core.advance_to(self.core.now() + recovery.ns);
         self.losses.down_ns += recovery.ns;
         if self.power.capacitor.is_some() {
             let recharge_ns = self.spec.capacitor.recharge_ns;
             self.power.begin_recharge(&mut self.core, recharge_ns);
             // Recovery may have collected superblocks, whose copies are the only ones.
-            for lane in (0..self.core.geometry.lanes).map(LaneId) {
+            for lane in (0..self.core.geometry().lanes).map(LaneId) {
                 self.core.end_wordlines(lane);
             }
             self.forbid_dirty_units();
         } else {
             self.with_power(|power, core, kept| power.restore_budget(core, kept));
         }
-        self.core.set_clock(self.core.idle_clock(), self.core.now + self.spec.gc.idle_after_ns);
+        self.core.set_clock(self.core.idle_clock(), self.core.now() + self.spec.gc.idle_after_ns);
         recovery.stale_translation_pages = self.path.map.as_ref().map_or(0, Mapping::stale_pages);
         self.began();
-        for lane in (0..self.core.geometry.lanes).map(LaneId) {
+        for lane in (0..self.core.geometry().lanes).map(LaneId) {
             self.core.wake(Wake::Space(lane));
         }
         self.serve();
@@ -92,7 +93,7 @@ impl<P: Probe> Drive<P> {
     /// Lists the units about which the power loss has broken a promise to the host, and notifies the probe.
     fn record_losses(&mut self) {
         let Self { path, core, losses, caching, .. } = self;
-        let (logical_units, unit_bytes) = (core.geometry.logical_units, core.geometry.unit_bytes);
+        let (logical_units, unit_bytes) = (core.geometry().logical_units, core.geometry().unit_bytes);
         let (probe, data) = core.probe_and_data();
         let promises = path.host.promises.as_mut().expect("a drive with sequence numbers keeps promises");
         let AtRisk { in_ram, destroyed, trims, in_flight } = std::mem::take(&mut losses.at_risk);
@@ -155,7 +156,7 @@ impl<P: Probe> Drive<P> {
 
     /// Replaces the state in RAM that power loss destroys by fresh state. Returns the old FTL.
     fn start_afresh(&mut self) -> Ftl {
-        let fresh = build::ftl(&self.spec, &self.policies, &self.core.geometry, self.core.flash());
+        let fresh = build::ftl(&self.spec, &self.policies, self.core.geometry(), self.core.flash());
         let mut offline = Offline::new(&mut self.core);
         let before = offline.forget_ram(fresh);
         each_mechanism!(&mut self, |mechanism| mechanism.power_lost(&mut offline));
@@ -173,7 +174,7 @@ impl<P: Probe> Drive<P> {
 
     /// Restricts the host's streams to LSB pages, because programs may be torn while the capacitor is empty.
     fn use_lsb_pages_only(&mut self) {
-        for lane in (0..self.core.geometry.lanes).map(LaneId) {
+        for lane in (0..self.core.geometry().lanes).map(LaneId) {
             self.core.set_host_lsb_only(lane, true);
         }
     }

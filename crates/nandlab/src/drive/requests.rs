@@ -22,7 +22,7 @@ impl<P: Probe> Drive<P> {
         let host = &mut self.path.host;
         let slot = host.requests.insert(request);
         let id = host.requests.get(slot).id;
-        host.record.on_submitted(self.core.now);
+        host.record.on_submitted(self.core.now());
         self.core.probe.on_submitted(slot, id, request, self.core.next_order());
         if host.link.is_some() {
             host.send_to_drive(&mut self.core, slot);
@@ -172,7 +172,7 @@ impl<P: Probe> Drive<P> {
     }
 
     fn write(&mut self, id: RequestId, request: &Request) {
-        let bytes = u64::from(self.core.geometry.unit_bytes);
+        let bytes = u64::from(self.core.geometry().unit_bytes);
         let (first, last) = Host::units(&self.core, request);
         let end = request.offset + request.len;
         self.path.host.requests.get(id).units_left += last - first + 1;
@@ -245,7 +245,7 @@ impl<P: Probe> Drive<P> {
 
     #[inline(never)]
     fn trim(&mut self, id: RequestId, request: &Request) {
-        let bytes = u64::from(self.core.geometry.unit_bytes);
+        let bytes = u64::from(self.core.geometry().unit_bytes);
         // Only whole units are deallocated.
         let first = request.offset.div_ceil(bytes) as u32;
         let end = ((request.offset + request.len) / bytes) as u32;
@@ -258,15 +258,15 @@ impl<P: Probe> Drive<P> {
             let old = self.core.unmap(lpn);
             if let Some(old) = old {
                 self.schemes.refreshing.on_unit_obsolete(&mut self.core, old);
-                self.core.look_if_dead(self.core.geometry.superblock_of(old));
+                self.core.look_if_dead(self.core.geometry().superblock_of(old));
             }
             if old.is_some() || was_cached {
-                self.core.sequence += 1;
+                let sequence = self.core.next_sequence();
                 self.path.host.record.counters.trimmed_pages += 1;
-                self.path.host.on_admitted(id, lpn, self.core.sequence);
-                self.core.probe.on_trimmed(id, lpn, self.core.sequence);
+                self.path.host.on_admitted(id, lpn, sequence);
+                self.core.probe.on_trimmed(id, lpn, sequence);
                 if self.core.flash().keeps_sequences() {
-                    self.path.host.trims.add(lpn, self.core.sequence);
+                    self.path.host.trims.add(lpn, sequence);
                 }
                 let tvpn = self.path.map.on_unmapped(&mut self.core, lpn);
                 if let Some(before) = changed
@@ -282,7 +282,7 @@ impl<P: Probe> Drive<P> {
         }
         if self.path.host.is_backed {
             self.bound_trim_records();
-        } else if self.core.state.is_syncing && self.acknowledges_from_cache() {
+        } else if self.core.state().is_syncing && self.acknowledges_from_cache() {
             // The deallocated units may have had data that a flush or a FUA write has acknowledged from the cache.
             // Older data must not come back.
             self.path.host.trims.make_durable();
@@ -333,7 +333,7 @@ impl<P: Probe> Drive<P> {
             let core = &mut self.core;
             let lpn = core.flash().lpn(read.unit);
             let sequence = (lpn == read.lpn).then(|| core.sequence_of(read.unit));
-            let name = || core.geometry.show(read.unit);
+            let name = || core.geometry().show(read.unit);
             assert!(lpn.0 != DEAD_LPN, "a host read found the erased unit {}", name());
             assert!(!core.flash().is_torn(read.unit), "a host read found the torn unit {}", name());
             core.probe.on_read_answered(id, read.lpn, sequence);

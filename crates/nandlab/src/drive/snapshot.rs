@@ -90,7 +90,7 @@ impl<P: Probe> Drive<P> {
     /// superblock has one block of each plane of its lane. So the blocks of a plane, bad ones included, are the
     /// superblocks of a lane, missing ones included; and the pages of a block are the rows of a superblock.
     fn fingerprint(&self) -> [(&'static str, u64); 15] {
-        let (g, shape) = (&self.core.geometry, self.core.first_shape());
+        let (g, shape) = (self.core.geometry(), self.core.first_shape());
         [
             ("drive.chips_per_channel", g.chips_per_channel.into()),
             ("drive.dies_per_chip", g.dies_per_chip.into()),
@@ -122,7 +122,7 @@ impl<P: Probe> Drive<P> {
     /// # Errors
     /// While operations are under way, and while the write cache has dirty units.
     pub fn may_save(&self) -> Result<(), SaveError> {
-        let mut lanes = (0..self.core.geometry.lanes).map(LaneId);
+        let mut lanes = (0..self.core.geometry().lanes).map(LaneId);
         if !self.is_at_rest() || lanes.any(|lane| self.core.has_job(lane)) {
             return Err(SaveError::UnderWay { requests: self.outstanding() });
         }
@@ -146,11 +146,11 @@ impl<P: Probe> Drive<P> {
         for (_, value) in fingerprint {
             out.put(value)?;
         }
-        out.put(self.core.sequence)?;
+        out.put(self.core.sequence())?;
         sections.iter().try_for_each(|section| out.write(section))?;
         // Some policies depend on the order in which superblocks were closed. So superblocks are saved in the order of
         // the times at which they were last closed, and of their numbers if the times are equal, as in preconditioning.
-        let mut order: Vec<u32> = (0..self.core.geometry.superblocks).collect();
+        let mut order: Vec<u32> = (0..self.core.geometry().superblocks).collect();
         order.sort_by_key(|&superblock| {
             (self.core.flash().superblocks[superblock as usize].closed_at, superblock)
         });
@@ -170,7 +170,7 @@ impl<P: Probe> Drive<P> {
                 out.put_u32(used >> 16)?;
             }
             for index in 0..used {
-                let unit = self.core.geometry.unit(SuperblockId(id), index);
+                let unit = self.core.geometry().unit(SuperblockId(id), index);
                 // Combination pages have no data of the host. Links to them are not saved, so combination pages are
                 // saved as invalid.
                 let is_valid =
@@ -196,12 +196,12 @@ impl<P: Probe> Drive<P> {
     fn units_before_next(&self, superblock: SuperblockId) -> u32 {
         let Self { core, .. } = self;
         let programmed = core.superblock(superblock).programmed;
-        if core.geometry.dies_per_lane == 1 || core.superblock(superblock).state != SuperblockState::Open {
+        if core.geometry().dies_per_lane == 1 || core.superblock(superblock).state != SuperblockState::Open {
             return programmed;
         }
-        let open = core.ftl().lanes[core.geometry.lane_of(superblock).index()].open_superblocks();
+        let open = core.ftl().lanes[core.geometry().lane_of(superblock).index()].open_superblocks();
         let nexts = open.iter().filter_map(|&entry| entry.checked_sub(1)).map(|next| UnitId(next as u32));
-        let mut nexts = nexts.map(|next| core.geometry.split(next));
+        let mut nexts = nexts.map(|next| core.geometry().split(next));
         nexts.find(|&(of, _)| of == superblock).map_or(programmed, |(_, index)| index)
     }
 
@@ -231,7 +231,7 @@ impl<P: Probe> Drive<P> {
         Offline::new(&mut self.core).set_sequence(sequence);
         input.begin(SUPERBLOCKS)?;
         let mut closed = Vec::new();
-        for _ in 0..self.core.geometry.superblocks {
+        for _ in 0..self.core.geometry().superblocks {
             let (id, pe_cycles, packed) = (input.get_u32()?, input.get_u32()?, input.get_u32()?);
             let (mark, mut used) = ((packed >> 24) as u8, packed >> 8 & 0xffff);
             let (shape, state) = ((packed >> 4 & 0xf) as u8, packed & 0xf);
@@ -239,7 +239,7 @@ impl<P: Probe> Drive<P> {
                 used |= input.get_u32()? << 16;
             }
             let is_mark = mark <= COPYBACKS_MAX || self.core.streams().marked(mark).is_some();
-            let is_in_range = id < self.core.geometry.superblocks && is_mark;
+            let is_in_range = id < self.core.geometry().superblocks && is_mark;
             let state = match state {
                 0 => SuperblockState::Free,
                 1 => SuperblockState::Open,
@@ -262,7 +262,7 @@ impl<P: Probe> Drive<P> {
                 .load_superblock(id, &saved)
                 .ok_or(SnapshotError::Damaged("it has other superblocks than this drive"))?;
             for index in 0..used {
-                let (lpn, unit) = (Lpn(input.get_u32()?), offline.geometry.unit(id, index));
+                let (lpn, unit) = (Lpn(input.get_u32()?), offline.geometry().unit(id, index));
                 if !offline.load_unit(unit, lpn, corrected) {
                     return Err(SnapshotError::Damaged("an LPN is out of range or mapped twice"));
                 }
@@ -272,10 +272,10 @@ impl<P: Probe> Drive<P> {
             }
         }
         input.begin(LANES)?;
-        for lane in (0..self.core.geometry.lanes).map(LaneId) {
+        for lane in (0..self.core.geometry().lanes).map(LaneId) {
             // By the number of the stream, as in `Lane::open_superblocks`: 1 + the next unit, or 0.
             let open: Vec<u64> = (0..self.saved_streams()).map(|_| input.get()).collect::<Result<_, _>>()?;
-            let geometry = &self.core.geometry;
+            let geometry = self.core.geometry();
             let first = geometry.first_superblock(lane);
             let end = SuperblockId(first.0 + geometry.superblocks_per_lane);
             let [first, end] = [first, end].map(|superblock| u64::from(geometry.unit(superblock, 0).0));
@@ -291,7 +291,7 @@ impl<P: Probe> Drive<P> {
                     Some(stream) => nexts[stream.index()] = Some(next),
                     // A superblock to which no unit will be written any more is closed.
                     None => {
-                        let superblock = self.core.geometry.superblock_of(next);
+                        let superblock = self.core.geometry().superblock_of(next);
                         let units = self.core.shape(superblock).units;
                         Offline::new(&mut self.core).skip_to(superblock, units);
                         closed.push(superblock);
@@ -357,7 +357,7 @@ mod tests {
         };
         let steps = ProgramTime::Uniform(100 * US).steps(Cell::Slc, 4, 1, 1);
         let ecc = EccSpec { levels: Vec::new(), start: StartLevel::First, retry: Retry::Full };
-        shapes.add(Shape::new(&drive.core.geometry, Cell::Slc, ProgramOrder::Page, &steps, &times, &ecc));
+        shapes.add(Shape::new(drive.core.geometry(), Cell::Slc, ProgramOrder::Page, &steps, &times, &ecc));
         drive.core.set_shapes(shapes);
         drive
     }
@@ -375,13 +375,13 @@ mod tests {
             let saved = SavedSuperblock { pe_cycles: 7, mark: 0, state, shape, used };
             let corrected = offline.load_superblock(id, &saved).expect("no superblock is bad");
             for index in 0..used {
-                let unit = offline.geometry.unit(id, index);
+                let unit = offline.geometry().unit(id, index);
                 assert!(offline.load_unit(unit, Lpn(unit.0), corrected));
             }
             if is_full {
                 offline.close(id, Time::START);
             } else {
-                nexts[StreamId::HOST.index()] = Some(offline.geometry.unit(id, used));
+                nexts[StreamId::HOST.index()] = Some(offline.geometry().unit(id, used));
             }
         }
         offline.restore_lane(LaneId(0), nexts);

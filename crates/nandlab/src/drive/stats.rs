@@ -84,9 +84,9 @@ counted! {
     cache: CacheStats, in "cache" = |drive| drive.caching.as_ref().map_or_else(CacheStats::default, |c| c.stats.clone());
     refresh: RefreshStats, in "refresh" = |drive| drive.schemes.refreshing.stats();
     reclaim: ReclaimStats, in "reclaim" = |drive| drive.schemes.reclaim.stats.clone();
-    suspensions: SuspendStats, in "suspensions" = |drive| drive.core.device.suspensions();
+    suspensions: SuspendStats, in "suspensions" = |drive| drive.core.device().suspensions();
     migration: MigrationStats, in "migration" = |drive| drive.schemes.migration.stats.clone();
-    units: UnitsStats, in "units" = |drive| drive.core.gathering.stats.clone();
+    units: UnitsStats, in "units" = |drive| drive.core.units_stats().clone();
     buffer: BufferStats, in "buffer" = |drive| {
         drive.path.host.buffer.as_ref().map_or_else(BufferStats::default, |buffer| buffer.stats.clone())
     };
@@ -219,7 +219,7 @@ impl Recorder {
 impl<P: Probe> Drive<P> {
     /// The statistics so far; after a warm-up those since its end.
     pub fn stats(&self) -> Stats<'_> {
-        let (counted, operations) = (RoomCounters::of(self), &self.core.operations);
+        let (counted, operations) = (RoomCounters::of(self), self.core.operations());
         let (losses, detections) = (&self.losses.list[..], &self.power.detections[..]);
         let down_ns = self.losses.down_ns;
         let (counted, operations, power) = match &self.recorder.beginning {
@@ -243,7 +243,7 @@ impl<P: Probe> Drive<P> {
             by_tag: self.path.host.record.by_tag.as_deref(),
             series: &self.recorder.series,
             dies: &self.recorder.dies,
-            geometry: &self.core.geometry,
+            geometry: self.core.geometry(),
         }
     }
 
@@ -264,9 +264,9 @@ impl<P: Probe> Drive<P> {
         let is_closed = workload.is_some_and(|workload| matches!(workload.arrival, Arrival::QueueDepth(_)));
         let requests = record.latency.iter().map(|host| host.count).sum();
         let repeat = workload.map_or(1, |workload| workload.repeat).into();
-        let now = record.count(self.core.now, &self.core.operations);
+        let now = record.count(self.core.now(), self.core.operations());
         let warm_up = self.recorder.beginning.as_ref().map_or(0, |begin| begin.requests);
-        let page_bytes = self.core.geometry.page_bytes().into();
+        let page_bytes = self.core.geometry().page_bytes().into();
         let pages_per_block = self.core.first_shape().rows;
         record.rounds.verdict(page_bytes, pages_per_block, &now, is_closed, [requests, warm_up, repeat])
     }
@@ -280,14 +280,14 @@ impl<P: Probe> Drive<P> {
 
     /// Completes the statistics up to the present time: the last interval of the series becomes a row.
     pub fn finish_stats(&mut self) {
-        let now = self.core.now;
+        let now = self.core.now();
         let Self { core, recorder, path, caching, power, background, .. } = self;
         let record = &mut path.host.record;
         let mut sampled = Sampled { recorder, record, caching, power, victims: &background.stats };
         sampled.rows_until(core, now);
         if now > sampled.recorder.series.end_ns() {
             sampled.row(core, now);
-            recorder.sample_at = core.end.min(now + recorder.series.interval_ns());
+            recorder.sample_at = core.end().min(now + recorder.series.interval_ns());
         }
     }
 }
@@ -304,17 +304,17 @@ pub(super) struct Sampled<'a> {
 impl Sampled<'_> {
     /// Adds the rows that are due up to `time`.
     pub(super) fn rows_until<P: Probe>(&mut self, core: &Core<P>, time: Time) {
-        while self.recorder.sample_at <= time && self.recorder.series.end_ns() < core.end {
+        while self.recorder.sample_at <= time && self.recorder.series.end_ns() < core.end() {
             let end = self.recorder.sample_at;
             self.row(core, end);
-            self.recorder.sample_at = core.end.min(end + self.recorder.series.interval_ns());
+            self.recorder.sample_at = core.end().min(end + self.recorder.series.interval_ns());
         }
     }
 
     /// Adds a row that ends at `end`.
     fn row<P: Probe>(&mut self, core: &Core<P>, end: Time) {
         let Self { recorder, record, caching, power, victims } = self;
-        let (geometry, last_row, operations) = (&core.geometry, recorder.last_row, &core.operations);
+        let (geometry, last_row, operations) = (core.geometry(), recorder.last_row, core.operations());
         let host = record.take_window(end);
         let [dirty_pages_max, budget_pages_max] =
             caching.as_mut().map_or([0; 2], |caching| caching.take_window());
@@ -328,9 +328,9 @@ impl Sampled<'_> {
             least = least.min(share);
         }
         let until = end.max(record.counted_until());
-        let busy = (0..geometry.dies).map(|die| core.device.die_busy_ns(DieId(die), until));
+        let busy = (0..geometry.dies).map(|die| core.device().die_busy_ns(DieId(die), until));
         let of_channels =
-            (0..geometry.channels).map(|channel| core.device.channel_busy_ns(channel, until)).sum::<Span>();
+            (0..geometry.channels).map(|channel| core.device().channel_busy_ns(channel, until)).sum::<Span>();
         let now = LastRow {
             operations: *operations,
             channel_busy_ns: of_channels,

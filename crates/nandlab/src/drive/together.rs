@@ -230,8 +230,8 @@ impl<P: Probe> JobSchemes<P> for Jobs<'_> {
     ) -> Option<StreamId> {
         let Self { schemes, caching } = self;
         let buffer = |core: &Core<P>| match (caching, &mut host.buffer) {
-            (Some(caching), _) => caching.load(core.now),
-            (None, Some(buffer)) => buffer.load(core.now),
+            (Some(caching), _) => caching.load(core.now()),
+            (None, Some(buffer)) => buffer.load(core.now()),
             (None, None) => 0.0,
         };
         schemes.migration.copyback_stream(core, lane, victim, job, buffer)
@@ -426,7 +426,7 @@ impl<P: Probe> Drive<P> {
     /// records fill a unit, or if the dirty budget has no room for their unit.
     pub(super) fn bound_trim_records(&mut self) {
         let host = &mut self.path.host;
-        let unit_bytes = self.core.geometry.unit_bytes;
+        let unit_bytes = self.core.geometry().unit_bytes;
         let has_room =
             self.caching.as_ref().is_some_and(|cache| cache.has_room_for_trims(host.trims.units(unit_bytes)));
         if host.trims.fill_unit(unit_bytes) || !has_room {
@@ -534,7 +534,7 @@ impl<P: Probe> Drive<P> {
 
     /// The number of units at the start of the logical space that `capacitor.flush_order = "metadata"` flushes first.
     fn metadata_units(&self) -> u32 {
-        (self.spec.capacitor.metadata_bytes / u64::from(self.core.geometry.unit_bytes)) as u32
+        (self.spec.capacitor.metadata_bytes / u64::from(self.core.geometry().unit_bytes)) as u32
     }
 
     /// Recovery could not complete these units of the write cache, so their data is lost: of each unit the LPN and
@@ -589,15 +589,15 @@ impl<P: Probe> Drive<P> {
     pub(super) fn on_copied_back(&mut self, done: &Transaction) {
         let Self { core, path, schemes, .. } = self;
         let source = done.replaces.expect("a copyback has a source");
-        if core.geometry.first_of_page(done.unit) == done.unit {
-            let to = core.geometry.superblock_of(done.unit);
+        if core.geometry().first_of_page(done.unit) == done.unit {
+            let to = core.geometry().superblock_of(done.unit);
             schemes.migration.stats.on_copyback(core.superblock(to).copybacks());
         }
         if core.end_copyback(done, source) {
-            let lane = core.geometry.lane_of(core.geometry.superblock_of(source));
+            let lane = core.geometry().lane_of(core.geometry().superblock_of(source));
             path.map.on_moved(core, lane, done.lpn, false);
             if let Some(cache) = &mut schemes.refreshing.error_cache {
-                cache.move_unit(&mut core.physics.known, source, done.unit);
+                cache.move_unit(core.known_mut(), source, done.unit);
             }
         }
     }
@@ -612,7 +612,7 @@ impl<P: Probe> Drive<P> {
     pub(super) fn hurry(&mut self, superblock: SuperblockId) {
         let Self { core, background, schemes, .. } = self;
         let refreshing = &mut schemes.refreshing;
-        let lane = core.geometry.lane_of(superblock);
+        let lane = core.geometry().lane_of(superblock);
         if let Some(partial) = &mut refreshing.partial
             && partial.holds_up(core, superblock)
         {

@@ -20,7 +20,7 @@ impl<P: Probe> Drive<P> {
 impl<P: Probe> Drive<P> {
     /// The power clock has expired.
     pub(super) fn on_power(&mut self) {
-        if self.core.now >= self.power.cut_at {
+        if self.core.now() >= self.power.cut_at {
             self.cut_power();
         } else {
             self.with_power(|power, core, kept| power.on_clock(core, kept));
@@ -32,7 +32,7 @@ impl<P: Probe> Drive<P> {
     pub fn detect_budget(&mut self) {
         if self.power.capacitor.is_some() && self.caching.is_some() && self.power.stage == Stage::Charged {
             self.with_power(|power, core, kept| {
-                let _inside = core.inside.enter(Component::Capacitor);
+                let _inside = core.enter(Component::Capacitor);
                 power.begin_detection(core, kept);
                 power.set_clock(core);
             });
@@ -43,10 +43,11 @@ impl<P: Probe> Drive<P> {
     /// The lanes in which the last copies of a victim gather in a programming unit, and those of them in which copies
     /// of the next victim have joined them.
     pub fn open_programs_of_gc(&self) -> [u32; 2] {
-        let lanes = (0..self.core.geometry.lanes).map(LaneId);
+        let lanes = (0..self.core.geometry().lanes).map(LaneId);
         let victims = lanes.filter_map(|lane| {
             let emptied = self.core.emptied(lane)?.superblock;
-            let of_unit = |unit: &Transaction| unit.replaces.map(|old| self.core.geometry.superblock_of(old));
+            let of_unit =
+                |unit: &Transaction| unit.replaces.map(|old| self.core.geometry().superblock_of(old));
             let mut victims = self.core.gathering_of_jobs(lane).map(of_unit);
             (victims.next() == Some(Some(emptied))).then(|| victims.any(|victim| victim != Some(emptied)))
         });
@@ -75,16 +76,16 @@ impl<P: Probe> Drive<P> {
     ///
     /// [`PowerSpec`]: super::spec::PowerSpec
     pub fn is_power_failing(&self) -> bool {
-        self.power.cut_at <= self.core.now
+        self.power.cut_at <= self.core.now()
     }
 
     /// The state of the capacitor; `None` without a capacitor.
     pub fn capacitor(&self) -> Option<CapacitorState> {
         let capacitor = self.power.capacitor.as_ref()?;
-        let at = self.power.age_s(self.core.now);
+        let at = self.power.age_s(self.core.now());
         Some(CapacitorState {
             stage: self.power_stage(),
-            energy_j: self.power.energy_j(self.core.now),
+            energy_j: self.power.energy_j(self.core.now()),
             energy_j_full: capacitor.energy_j(at),
             energy_j_rated: capacitor.rated_j(),
             loss_share: capacitor.loss(at),
@@ -96,7 +97,7 @@ impl<P: Probe> Drive<P> {
     /// Number of units that the capacitor could save now if it were full, by Eq. 1 to 5 of the aging-capacitor paper,
     /// with the pages and the concurrency of the flush method. 0 without a capacitor.
     pub fn capability_units(&self) -> f64 {
-        self.power.capability_units(self.core.now)
+        self.power.capability_units(self.core.now())
     }
 }
 
@@ -137,7 +138,7 @@ impl<P: Probe> Drive<P> {
     /// The RBER of a unit's known errors; `None` if EC-Cache has no entry of the unit.
     pub fn cached_rber(&self, unit: UnitId) -> Option<f64> {
         let cache = self.schemes.refreshing.error_cache.as_ref()?;
-        cache.knows(unit).then(|| self.core.physics.known.of(unit))
+        cache.knows(unit).then(|| self.core.known_rber(unit))
     }
 }
 
@@ -151,7 +152,7 @@ impl<P: Probe> Drive<P> {
 impl<P: Probe> Drive<P> {
     /// The state of the link between host and drive; `None` without a link.
     pub fn link(&self) -> Option<LinkState> {
-        self.path.host.link.as_ref().map(|link| link.state(self.core.now))
+        self.path.host.link.as_ref().map(|link| link.state(self.core.now()))
     }
 
     /// The link's clock has expired: a request has reached the drive, or a completion the host.

@@ -59,7 +59,7 @@ impl<P: Probe> Drive<P> {
 
     /// The simulated time that the results cover.
     pub fn measured(&self) -> Span {
-        self.core.now - self.recorder.beginning.as_ref().map_or(Time::START, |begin| begin.at)
+        self.core.now() - self.recorder.beginning.as_ref().map_or(Time::START, |begin| begin.at)
     }
 
     /// Number of requests that have ended, those of the warm-up included.
@@ -70,7 +70,7 @@ impl<P: Probe> Drive<P> {
     /// Page operations so far, those of the warm-up included: page reads (each try counts), page programs and
     /// copybacks.
     pub fn page_operations(&self) -> u64 {
-        let operations = &self.core.operations;
+        let operations = self.core.operations();
         operations.total(FlashOp::Read) + self.reads.stats.retries + operations.programmed()
     }
 
@@ -81,12 +81,12 @@ impl<P: Probe> Drive<P> {
 
     /// Whether there has been a flash operation for a cause, in the warm-up or after it.
     pub(crate) fn has_operations_for(&self, cause: Cause) -> bool {
-        self.core.operations.0.iter().any(|kind| kind[cause as usize] > 0)
+        self.core.operations().0.iter().any(|kind| kind[cause as usize] > 0)
     }
 
     /// Whether a die has executed an operation on the planes of several transactions.
     pub(crate) fn has_used_several_planes(&self) -> bool {
-        self.core.device.has_used_several_planes()
+        self.core.device().has_used_several_planes()
     }
 
     /// Power losses so far, those in the warm-up included.
@@ -123,12 +123,12 @@ impl<P: Probe> Drive<P> {
 
     fn busy_of_dies(&self) -> impl Iterator<Item = Span> {
         let core = &self.core;
-        (0..core.geometry.dies).map(|die| core.device.die_busy_ns(DieId(die), core.now))
+        (0..core.geometry().dies).map(|die| core.device().die_busy_ns(DieId(die), core.now()))
     }
 
     fn busy_of_channels(&self) -> Span {
         let core = &self.core;
-        (0..core.geometry.channels).map(|channel| core.device.channel_busy_ns(channel, core.now)).sum()
+        (0..core.geometry().channels).map(|channel| core.device().channel_busy_ns(channel, core.now())).sum()
     }
 
     /// The last request of the warm-up has ended: the results begin.
@@ -145,7 +145,7 @@ impl<P: Probe> Drive<P> {
         }
         self.schemes.refreshing.refresh.stats.overdue_max_s = 0;
 
-        let (now, operations, gc) = (self.core.now, self.core.operations, &self.background.stats);
+        let (now, operations, gc) = (self.core.now(), *self.core.operations(), &self.background.stats);
         let channel_busy_ns = self.busy_of_channels();
         // The counters of the host's requests have begun again when the request ended.
         let last_row = LastRow {
@@ -170,7 +170,7 @@ impl<P: Probe> Drive<P> {
         };
         self.recorder.beginning = Some(Box::new(beginning));
         let dies: Vec<Span> = self.busy_of_dies().collect();
-        self.recorder.begin_again(now, self.core.end, last_row, dies.into_iter());
+        self.recorder.begin_again(now, self.core.end(), last_row, dies.into_iter());
         let submitted = self.core.next_order();
         self.core.probe.on_results(submitted);
     }

@@ -658,7 +658,7 @@ mod tests {
     /// An array whose first superblock has a unit of LPN 7 with this stamp.
     fn with_unit(stamp: Stamp) -> (Geometry, Array) {
         let core = Setup::default().core();
-        let (geometry, shapes) = (core.geometry.clone(), core.flash().shapes().clone());
+        let (geometry, shapes) = (core.geometry().clone(), core.flash().shapes().clone());
         let keeps = Keeps { sequences: true, ages: true, ..Keeps::default() };
         let mut array = Array::new(&geometry, shapes, 0, keeps);
         array.superblock_mut(SuperblockId(0)).state = SuperblockState::Open;
@@ -678,7 +678,7 @@ mod tests {
     #[test]
     fn units_with_a_common_age_have_the_stamp_of_the_last_one_but_lose_their_data_alone() {
         let core = Setup { units: 8, ..Setup::default() }.core();
-        let (geometry, shapes) = (core.geometry.clone(), core.flash().shapes().clone());
+        let (geometry, shapes) = (core.geometry().clone(), core.flash().shapes().clone());
         let keeps = Keeps { sequences: true, ages: true, copied: true, units_per_age: 4 };
         let mut array = Array::new(&geometry, shapes, 0, keeps);
         let after = |seconds| AgeStamp::START.plus_s(seconds);

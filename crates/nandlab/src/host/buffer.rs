@@ -274,7 +274,7 @@ impl Host {
         if core.streams().hosts().len() > 1 {
             let placement = self.requests.request(id).tag.placement;
             let mark = core.streams().host(placement).map(|stream| core.streams().spec(stream).mark);
-            if mark != Some(core.superblock(core.geometry.superblock_of(unit)).mark) {
+            if mark != Some(core.superblock(core.geometry().superblock_of(unit)).mark) {
                 return false;
             }
         }
@@ -305,7 +305,7 @@ impl Host {
         let buffer = self.buffer.as_mut().expect("the unit is in the write buffer");
         if buffer.acknowledged < buffer.budget {
             buffer.acknowledged += 1;
-            buffer.update_load(core.now);
+            buffer.update_load(core.now());
             let lpn = buffer.slots[Id::new(slot as usize)].lpn;
             self.acknowledge(core, id, lpn, sequence);
             return;
@@ -320,7 +320,7 @@ impl Host {
     fn make_room<P: Probe>(&self, core: &mut Core<P>) {
         if let Some(buffer) = &self.buffer
             && !buffer.waiting.is_empty()
-            && core.gathering.buffered() == buffer.acknowledged + buffer.waiting.len()
+            && core.buffered_programs() == buffer.acknowledged + buffer.waiting.len()
         {
             core.close_oldest_program();
         }
@@ -352,7 +352,7 @@ impl Host {
             buffer.waiting.remove(&mut buffer.slots, slot);
             (buffered.lpn, buffered.writes)
         };
-        buffer.update_load(core.now);
+        buffer.update_load(core.now());
         buffer.slots.remove(Id::new(slot as usize));
         buffer.of.remove(&buffered.unit.0);
         while let Some(buffer) = &mut self.buffer

@@ -130,17 +130,17 @@ impl Link {
         let line = &mut self.lines[to as usize];
         let (queue, leaves) = match route {
             Route::InOrder(bytes) => {
-                let start = line.free.max(core.now);
+                let start = line.free.max(core.now());
                 line.free = start.saturating_add(transfer_ns(bytes, self.ns_per_byte)).min(LATEST);
                 line.busy += line.free - start;
                 (2 * to as usize, line.free)
             }
-            Route::Bypass => (2 * to as usize + 1, core.now),
+            Route::Bypass => (2 * to as usize + 1, core.now()),
         };
         let arrives = leaves.saturating_add(self.latency).min(LATEST);
         self.crossing[queue].push_back(Crossing { arrives, number: self.sent, request });
         self.sent += 1;
-        if arrives < core.agenda.time(core.link_clock()) {
+        if arrives < core.clock(core.link_clock()) {
             core.set_clock(core.link_clock(), arrives);
         }
     }

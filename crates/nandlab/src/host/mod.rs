@@ -91,7 +91,7 @@ impl<P: Probe> Mechanism<P> for Host {
         (self.flushes, self.is_backed) = (0, false);
         self.epochs = Epochs::default();
         if let Some(buffer) = &mut self.buffer {
-            buffer.forget(offline.now);
+            buffer.forget(offline.now());
         }
         self.merging = Merging::default();
     }
@@ -109,7 +109,7 @@ impl<P: Probe> Mechanism<P> for Host {
         if self.flushes > 0 {
             return Err(format!("nothing is under way, but {} flushes wait", self.flushes));
         }
-        let link = self.link.as_ref().map(|link| link.state(core.now));
+        let link = self.link.as_ref().map(|link| link.state(core.now()));
         if link.is_some_and(|link| link.to_drive.requests + link.to_host.requests > 0) {
             return Err("a request is on the link though none is outstanding".to_owned());
         }
@@ -148,7 +148,7 @@ impl Host {
     /// The first and the last unit of a request.
     #[inline]
     pub(crate) fn units<P: Probe>(core: &Core<P>, request: &Request) -> (u32, u32) {
-        let unit = |offset| core.geometry.lpn_at(offset) as u32;
+        let unit = |offset| core.geometry().lpn_at(offset) as u32;
         (unit(request.offset), unit(request.offset + request.len - 1))
     }
 
@@ -206,13 +206,13 @@ impl Host {
         if let Some(promises) = &mut self.promises {
             promises.on_completed(&done);
         }
-        self.record.on_completed(core.now, &done.request, done.failed);
+        self.record.on_completed(core.now(), &done.request, done.failed);
         if is_write && done.failed.is_none() {
             let (first, last) = Self::units(core, &done.request);
-            self.record.on_written(core.now, last - first + 1, &core.operations);
+            self.record.on_written(core.now(), last - first + 1, core.operations());
         }
         let InWork { id: number, request, failed, .. } = done;
-        let completion = Completion { id: number, request, completed: core.now, failed };
+        let completion = Completion { id: number, request, completed: core.now(), failed };
         core.probe.on_completed(id, &completion);
         self.completions.push(completion);
         if self.requests.completed() >= self.results_after {
@@ -224,7 +224,7 @@ impl Host {
             core.wake(Wake::CutPower);
         }
         if self.requests.live() == 0 {
-            core.set_clock(core.idle_clock(), core.now + self.idle_after_ns);
+            core.set_clock(core.idle_clock(), core.now() + self.idle_after_ns);
         }
     }
 
@@ -235,7 +235,7 @@ impl Host {
     #[inline(never)]
     pub(crate) fn begin_results<P: Probe>(&mut self, core: &Core<P>) {
         (self.warmed_up, self.results_after) = (self.results_after, u64::MAX);
-        self.record.begin_again(core.now, &core.operations);
+        self.record.begin_again(core.now(), core.operations());
     }
 
     /// From now on the capacitor backs up the write cache, or no longer does. Deallocations that it did not back up
@@ -251,7 +251,7 @@ impl Host {
     /// Number of units of the dirty budget that records of deallocations take.
     #[inline]
     pub(crate) fn trim_units<P: Probe>(&self, core: &Core<P>) -> u32 {
-        if self.is_backed { self.trims.units(core.geometry.unit_bytes) } else { 0 }
+        if self.is_backed { self.trims.units(core.geometry().unit_bytes) } else { 0 }
     }
 
     /// Completes the flushes that need not wait any longer.

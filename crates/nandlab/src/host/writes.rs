@@ -52,7 +52,7 @@ impl<P: Probe> Mechanism<P> for Writes {
 
 impl Writes {
     pub(crate) fn new<P: Probe>(core: &Core<P>) -> Self {
-        let lists = if core.has_home_lanes() { core.geometry.lanes as usize } else { 1 };
+        let lists = if core.has_home_lanes() { core.geometry().lanes as usize } else { 1 };
         Self {
             lists: vec![Queue::default(); lists].into(),
             count: 0,
@@ -91,10 +91,10 @@ impl Writes {
         self.count += 1;
         self.counters.waiting_writes += 1;
         if core.has_home_lanes() {
-            core.wakes.push_space(LaneId(list as u32));
+            core.wake_space(LaneId(list as u32));
         } else if is_first {
-            for lane in (0..core.geometry.lanes).map(LaneId) {
-                core.wakes.push_space(lane);
+            for lane in (0..core.geometry().lanes).map(LaneId) {
+                core.wake_space(lane);
             }
         }
     }
@@ -139,7 +139,7 @@ impl Writes {
     #[inline(always)]
     fn lane_for<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn, stream: StreamId) -> Option<LaneId> {
         let lane = core.choose_lane(lpn, stream)?;
-        if core.room.has_displaced && !core.ftl().has_room(lane, stream) {
+        if core.has_displaced() && !core.ftl().has_room(lane, stream) {
             return Some(core.lane_in_place_of(lane, |core, lane| core.ftl().has_room(lane, stream)));
         }
         Some(lane)
@@ -168,8 +168,7 @@ impl Writes {
             let (sequence, is_lost) = cache.on_write_back_placed(slot);
             (Cause::Sync, sequence, is_lost)
         } else {
-            core.sequence += 1;
-            (Cause::Host, core.sequence, false)
+            (Cause::Host, core.next_sequence(), false)
         };
         let corrected = if is_lost { AgeStamp::LOST } else { core.age_stamp_now() };
         map.keep_entry(core, lpn);

@@ -39,7 +39,7 @@ pub use stats::{MigrationStats, MigrationSummary};
 
 use crate::base::geometry::{LaneId, PageKind, SuperblockId, UnitId};
 use crate::base::policy::{PolicyFault, PolicySlot};
-use crate::core::{Component, CopyBack, Core, Mechanism, NextJob, Physics, Queued};
+use crate::core::{Component, CopyBack, Core, Mechanism, NextJob, Queued};
 use crate::flash::{AgeStamp, Condition, Superblock};
 use crate::ftl::StreamId;
 use crate::ftl::streams::OwnLpns;
@@ -65,7 +65,7 @@ impl<P: Probe> Mechanism<P> for Migration {}
 impl Migration {
     pub(crate) fn new<P: Probe>(spec: &MigrationSpec, by: Box<dyn MigrationPolicy>, core: &Core<P>) -> Self {
         let MigrationSpec { policy, valid_min, .. } = spec;
-        let units = f64::from(core.geometry.units_per_page);
+        let units = f64::from(core.geometry().units_per_page);
         Self {
             policy: by,
             limit: CopybackLimit::new(&policy.limit),
@@ -96,7 +96,7 @@ impl Migration {
         job: &NextJob,
         buffer: impl FnOnce(&Core<P>) -> f64,
     ) -> Option<StreamId> {
-        let _inside = core.inside.enter(Component::Migration);
+        let _inside = core.enter(Component::Migration);
         // Data is corrected off-chip.
         if job.corrects {
             return None;
@@ -151,12 +151,12 @@ impl Migration {
     /// Returns the number of units, valid or not, of the pages of a victim that have enough valid units for a copyback,
     /// and the number of valid units of the other pages. `valid`: the number of valid units of the victim.
     fn units_to_copy_back<P: Probe>(&self, core: &Core<P>, victim: SuperblockId, valid: u32) -> (u32, u32) {
-        let units = core.geometry.units_per_page;
+        let units = core.geometry().units_per_page;
         if units == 1 {
             return (valid, 0);
         }
         let firsts = (0..core.shape(victim).units).step_by(units as usize);
-        let valid_by_page = firsts.map(|index| core.valid_in_page(core.geometry.unit(victim, index)));
+        let valid_by_page = firsts.map(|index| core.valid_in_page(core.geometry().unit(victim, index)));
         valid_by_page.fold((0, 0), |(copied, left), valid| {
             if valid >= self.valid_units_min { (copied + units, left) } else { (copied, left + valid) }
         })
@@ -172,9 +172,9 @@ impl Migration {
         stream: StreamId,
         first: UnitId,
     ) -> bool {
-        let _inside = core.inside.enter(Component::Migration);
+        let _inside = core.enter(Component::Migration);
         // A partially refreshed unit has to be merged with its susceptible bits, off-chip.
-        if core.geometry.units_of_page(first).any(|unit| core.parts.is_marked(unit)) {
+        if core.geometry().units_of_page(first).any(|unit| core.parts().is_marked(unit)) {
             return false;
         }
         if core.valid_in_page(first) < self.valid_units_min {
@@ -192,10 +192,10 @@ impl Migration {
     #[inline(never)]
     pub(crate) fn copy_back<P: Probe>(&mut self, core: &mut Core<P>, copyback: CopyBack<'_>) -> Queued {
         let CopyBack { stream, sources, .. } = copyback;
-        let _inside = core.inside.enter(Component::Migration);
+        let _inside = core.enter(Component::Migration);
         let queued = core.copy_back(copyback);
         let queued = queued.expect("copyback_stream has found room for all units of the victim");
-        let superblock = core.geometry.superblock_of(queued.unit);
+        let superblock = core.geometry().superblock_of(queued.unit);
         let copybacks = core.streams().spec(stream).copybacks();
         // This is also checked in release builds, because a unit copied back too often may be uncorrectable.
         for &source in sources {
@@ -203,9 +203,9 @@ impl Migration {
                 core.superblock(superblock).copybacks() == copybacks
                     && self.limit_allows(core, source, queued.unit, copybacks),
                 "{} is copied back beyond its limit",
-                core.geometry.show(source),
+                core.geometry().show(source),
             );
-            self.stats.dead_units += u64::from(core.geometry.units_per_page - core.valid_in_page(source));
+            self.stats.dead_units += u64::from(core.geometry().units_per_page - core.valid_in_page(source));
         }
         queued
     }
@@ -220,12 +220,12 @@ impl Migration {
         next: UnitId,
         copybacks: u8,
     ) -> bool {
-        let (superblock, index) = core.geometry.split(next);
-        let units_per_row = core.geometry.units_per_row;
+        let (superblock, index) = core.geometry().split(next);
+        let units_per_row = core.geometry().units_per_row;
         // A page that waits for others may go to a page of another kind.
         let shape = core.shape(superblock);
         let rows = if shape.copybacks_wait() { shape.pages_per_wordline() } else { 1 };
-        let sources = core.geometry.units_of_page(first);
+        let sources = core.geometry().units_of_page(first);
         let mut pairs =
             sources.flat_map(|source| (0..rows).map(move |row| (source, index + row * units_per_row)));
         pairs.all(|(source, index)| {
@@ -244,8 +244,8 @@ impl Migration {
         kind: PageKind,
         copybacks: u8,
     ) -> bool {
-        let (from, of_source) = core.geometry.split(source);
-        let reads_from = core.flash().reads_of(&core.geometry, from, of_source);
+        let (from, of_source) = core.geometry().split(source);
+        let reads_from = core.flash().reads_of(core.geometry(), from, of_source);
         let Superblock { pe_cycles, reads, .. } = *core.superblock(superblock);
         let [reprograms_from, reprograms] =
             [from, superblock].map(|superblock| core.flash().rare(superblock).reprograms);
@@ -255,13 +255,13 @@ impl Migration {
         } else {
             let corrected = core.flash().stamp(source).corrected;
             let knows_age = core.flash().keeps_ages() && corrected != AgeStamp::LOST;
-            let age_s = if knows_age { corrected.age_s(core.physics.age_clock.at(core.now)) } else { 0 };
+            let age_s = if knows_age { corrected.age_s(core.age_now()) } else { 0 };
             // The copy takes over the reads and the programs in place of its source (`Core::take_over_errors`).
             let reprograms = f64::from(reprograms.max(reprograms_from));
-            (age_s, reads.max(reads_from), core.physics.reprogram_error * reprograms)
+            (age_s, reads.max(reads_from), core.reprogram_error() * reprograms)
         };
         let condition = Condition { pe_cycles, age_s, reads, copybacks, kind };
-        let Physics { ecc, reliability, .. } = &mut core.physics;
+        let (ecc, reliability) = core.error_models();
         self.limit.allows(&condition, carried, ecc, reliability)
     }
 }

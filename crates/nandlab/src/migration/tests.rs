@@ -45,7 +45,7 @@ fn copy(migration: &mut Migration, core: &mut Core<NoProbe>, lpn: u32, stream: S
     let copyback = CopyBack { lane: LANE, stream, sources: &[source], cause: Cause::Gc };
     let queued = migration.copy_back(core, copyback);
     assert_eq!(core.unit_of(Lpn(lpn)), Some(source), "the map changes at the end of the copyback");
-    assert!(core.superblock(core.geometry.superblock_of(source)).pins > 0);
+    assert!(core.superblock(core.geometry().superblock_of(source)).pins > 0);
     loop {
         match next(core).expect("a copyback is under way") {
             Event::Ended(done) => {
@@ -71,7 +71,7 @@ fn each_number_of_copybacks_in_a_row_up_to_the_limit_has_its_own_stream() {
         for lpn in 0..4 {
             let to = copy(&mut migration, &mut core, lpn, stream.unwrap()).unwrap();
             assert_eq!(core.unit_of(Lpn(lpn)), Some(to));
-            victim = core.geometry.superblock_of(to);
+            victim = core.geometry().superblock_of(to);
         }
         assert_eq!(core.superblock(victim).copybacks(), in_a_row);
     }
@@ -84,7 +84,7 @@ fn each_number_of_copybacks_in_a_row_up_to_the_limit_has_its_own_stream() {
     let unit = core.unit_of(Lpn(0)).unwrap();
     assert_eq!(core.sequence_of(unit), sequence, "a copyback keeps the sequence number of the host write");
     assert_eq!(
-        [FlashOp::Copyback, FlashOp::Program, FlashOp::Read].map(|kind| core.operations.total(kind)),
+        [FlashOp::Copyback, FlashOp::Program, FlashOp::Read].map(|kind| core.operations().total(kind)),
         [8, 0, 0]
     );
 }
@@ -131,15 +131,15 @@ fn translation_pages_refreshed_data_and_partially_refreshed_units_are_never_copi
     let mut migration = greedy();
     let stream_of_map = core.streams().named("mapping");
     fill(&mut core, stream_of_map, [16; 4]);
-    let mapping = core.geometry.superblock_of(core.unit_of(Lpn(16)).unwrap());
+    let mapping = core.geometry().superblock_of(core.unit_of(Lpn(16)).unwrap());
     assert_eq!(stream(&mut migration, &mut core, mapping), None);
     let last = fill(&mut core, StreamId::HOST, 0..4);
-    let data = core.geometry.superblock_of(last);
+    let data = core.geometry().superblock_of(last);
     let refresh = NextJob { corrects: true, ..NextJob::emptying(data, Cause::Refresh, true) };
     assert_eq!(migration.copyback_stream(&mut core, LANE, data, &refresh, |_| 1.0), None);
     let found = stream(&mut migration, &mut core, data);
     assert_eq!(found, core.streams().marked(1));
-    core.parts.set_pending(core.geometry.unit(data, 1));
+    core.mark_pending(core.geometry().unit(data, 1));
     let copied = [0, 1].map(|lpn| copy(&mut migration, &mut core, lpn, found.unwrap()).is_some());
     assert_eq!(copied, [true, false]);
     assert_eq!((migration.stats.victims_copied_back, migration.stats.refused), (1, 0));

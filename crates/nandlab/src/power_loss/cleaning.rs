@@ -66,7 +66,7 @@ impl Cleanings {
         core.drop_promises();
         Self {
             gc: Some(gc),
-            gained: vec![0; core.geometry.lanes as usize].into(),
+            gained: vec![0; core.geometry().lanes as usize].into(),
             from: core.next_order(),
             ..Self::default()
         }
@@ -105,14 +105,14 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             begun.insert(transaction.unit);
         }
         let core = &mut self.core;
-        for superblock in (0..core.geometry.superblocks).map(SuperblockId) {
+        for superblock in (0..core.geometry().superblocks).map(SuperblockId) {
             if core.superblock(superblock).state != SuperblockState::Open {
                 continue;
             }
             for index in core.superblock(superblock).programmed..core.shape(superblock).units {
-                let unit = core.geometry.unit(superblock, index);
+                let unit = core.geometry().unit(superblock, index);
                 let lpn = core.flash().lpn(unit);
-                let is_of_host = lpn.0 < core.geometry.logical_units;
+                let is_of_host = lpn.0 < core.geometry().logical_units;
                 if is_of_host && core.is_newest(lpn, unit) && !begun.contains(&unit) {
                     core.unmap(lpn);
                 }
@@ -136,13 +136,13 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         loss: &mut PowerLoss,
     ) {
         let Some(gc) = flush.cleanings.gc else { return };
-        for die in (0..self.core.geometry.dies).map(DieId) {
+        for die in (0..self.core.geometry().dies).map(DieId) {
             let cleanings = flush.cleanings.under_way();
             let has_slot = flush.under_way + (cleanings as u32) < means.at_a_time;
             if flush.is_over || flush.next + cleanings >= units || !has_slot {
                 return;
             }
-            if self.core.device.phase(die) != Phase::Idle || flush.cleanings.is_at(die) {
+            if self.core.device().phase(die) != Phase::Idle || flush.cleanings.is_at(die) {
                 continue;
             }
             let Some(lane) = self.core.ftl().flush_lane(die) else { continue };
@@ -154,7 +154,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             self.core.begin_emptying(victim);
             flush.cleanings.gained[lane.index()] =
                 self.core.shape(victim).units - self.core.valid_units(victim);
-            let source = self.core.geometry.unit(victim, 0);
+            let source = self.core.geometry().unit(victim, 0);
             flush.cleanings.by_die.insert(die, Cleaning { lane, victim, next_unit: 0, source });
             self.continue_cleaning(means, flush, units, loss, die);
         }
@@ -174,7 +174,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
                 && !core.retires(superblock)
                 && core.emptying_stream(superblock, false) == StreamId::GC
         };
-        let superblocks = core.geometry.superblock_ids_of(lane).filter(may_be);
+        let superblocks = core.geometry().superblock_ids_of(lane).filter(may_be);
         superblocks.min_by_key(|&superblock| (core.superblock(superblock).valid, superblock.0))
     }
 
@@ -193,7 +193,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         };
         let Cleaning { lane, victim, next_unit, .. } = cleaning;
         let next = self.core.next_valid(victim, next_unit);
-        let timing = self.core.device.timing();
+        let timing = self.core.device().timing();
         let needed = match next {
             Some(_) => Needed::read(self.wait_ns(), timing.longest_try_ns(), gc.read_j),
             None => {
@@ -207,7 +207,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         let (owner, cause, class) = (Owner::Job(lane), Cause::Gc, Class::Background);
         match next {
             Some(index) => {
-                let unit = self.core.geometry.unit(victim, index);
+                let unit = self.core.geometry().unit(victim, index);
                 let cleaning = Cleaning { next_unit: index + 1, source: unit, ..cleaning };
                 flush.cleanings.by_die.insert(die, cleaning);
                 let lpn = self.core.flash().lpn(unit);
@@ -224,8 +224,8 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         let read = *self.core.operation(slot);
         let shape = &self.core.flash().shapes()[read.shape];
         let decode_ns = shape.read(read.index, read.level, read.tries > 0).decode_ns;
-        flush.cleanings.decoding.insert((self.core.now + decode_ns, read.die), slot);
-        loss.flush_ns = self.core.now - loss.at;
+        flush.cleanings.decoding.insert((self.core.now() + decode_ns, read.die), slot);
+        loss.flush_ns = self.core.now() - loss.at;
         self.set_decoder(flush);
     }
 
@@ -245,12 +245,12 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
     ) {
         let (_, slot) = flush.cleanings.decoding.pop_first().expect("a unit is being decoded");
         self.set_decoder(flush);
-        loss.flush_ns = self.core.now - loss.at;
+        loss.flush_ns = self.core.now() - loss.at;
         let read = *self.core.operation(slot);
-        let is_failed = read.is_tried_again(self.core.physics.ecc.levels());
+        let is_failed = read.is_tried_again(self.core.ecc().levels());
         if is_failed && !flush.is_over && flush.next < units {
             let gc = flush.cleanings.gc.expect("GC goes on");
-            let timing = self.core.device.timing();
+            let timing = self.core.device().timing();
             let needed = Needed::read(self.wait_ns(), timing.longest_try_ns(), gc.read_j);
             if self.take_energy(means, flush, loss, needed) {
                 self.core.try_again(slot);
@@ -271,7 +271,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
 
     /// Programs a unit that has been read to the stream of GC.
     fn copy(&mut self, means: &Means, flush: &mut Flush, loss: &mut PowerLoss, read: &Transaction) {
-        let lane = self.core.geometry.lane_of(self.core.geometry.superblock_of(read.unit));
+        let lane = self.core.geometry().lane_of(self.core.geometry().superblock_of(read.unit));
         let place = self.core.allocate(lane, StreamId::GC).expect("the stream has room for the victim");
         if !self.take_energy_for(means, flush, loss, place.unit) {
             flush.cleanings.by_die.remove(&read.die);

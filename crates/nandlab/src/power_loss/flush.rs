@@ -57,8 +57,8 @@ impl Dirty {
 /// groups ([`Transaction::next`]).
 pub(crate) fn under_way<P: Probe>(core: &Core<P>) -> Vec<Transaction> {
     let mut all = Vec::new();
-    for die in (0..core.geometry.dies).map(DieId) {
-        for first in [core.device.suspended(die), core.device.under_way(die)] {
+    for die in (0..core.geometry().dies).map(DieId) {
+        for first in [core.device().suspended(die), core.device().under_way(die)] {
             let mut rest = first;
             while let Some(slot) = rest {
                 all.push(*core.operation(slot));
@@ -139,12 +139,12 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         let mut ends = BTreeMap::new();
         for transaction in under_way(&self.core) {
             if transaction.kind == FlashOp::Program {
-                let superblock = self.core.geometry.superblock_of(transaction.unit);
-                let (_, on_die) = self.core.geometry.stripes.split(transaction.index);
+                let superblock = self.core.geometry().superblock_of(transaction.unit);
+                let (_, on_die) = self.core.geometry().stripes.split(transaction.index);
                 ends.insert((superblock, transaction.die), on_die + 1 + u32::from(transaction.skips));
             }
         }
-        let dies_per_lane = self.core.geometry.dies_per_lane;
+        let dies_per_lane = self.core.geometry().dies_per_lane;
         let programmed = |array: &Array, superblock: SuperblockId, die: DieId| {
             // A superblock is on one die or on all.
             let die_in_lane = if dies_per_lane == 1 { 0 } else { die.0 };
@@ -158,7 +158,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         if dies_per_lane > 1 && method == FlushMethod::Plain {
             let next_ppn_plus_1 = self.core.lane(LaneId(0)).open_superblocks()[StreamId::HOST.index()];
             let next = next_ppn_plus_1.checked_sub(1).map(|ppn| UnitId(ppn as u32));
-            let open = next.map(|next| self.core.geometry.superblock_of(next));
+            let open = next.map(|next| self.core.geometry().superblock_of(next));
             units.continue_by_die(open, |superblock, die| programmed(self.core.flash(), superblock, die));
         }
         units
@@ -169,7 +169,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
     pub(crate) fn tear(&mut self, loss: &mut PowerLoss) -> Vec<SuperblockId> {
         let mut torn_erases = Vec::new();
         for transaction in under_way(&self.core) {
-            if !self.core.device.is_torn_now(transaction.die) {
+            if !self.core.device().is_torn_now(transaction.die) {
                 continue;
             }
             match transaction.kind {
@@ -177,7 +177,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
                 FlashOp::Erase => {
                     // A superblock on several dies has an erase on each.
                     loss.torn_erases += 1;
-                    let superblock = self.core.geometry.superblock_of(transaction.unit);
+                    let superblock = self.core.geometry().superblock_of(transaction.unit);
                     if !torn_erases.contains(&superblock) {
                         torn_erases.push(superblock);
                     }
@@ -203,7 +203,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
     /// ([`Shape::depends_on`](crate::flash::Shape::depends_on)). Recovery finds out whether the units of
     /// these had the newest data of their LPNs.
     fn tear_program(&mut self, first: UnitId, loss: &mut PowerLoss) {
-        let (superblock, index) = self.core.geometry.split(first);
+        let (superblock, index) = self.core.geometry().split(first);
         for number in 0..self.core.shape(superblock).units_per_program {
             self.core.tear(UnitId(first.0 + number));
         }
@@ -211,7 +211,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         let (pages, row) = (shape.depends_on(index), shape.units_per_full_row);
         for before in 1..=pages {
             let partner = UnitId(first.0 - before * row);
-            for partner in self.core.geometry.units_of_page(partner) {
+            for partner in self.core.geometry().units_of_page(partner) {
                 self.record_torn(partner, loss);
                 self.core.tear(partner);
             }
@@ -223,7 +223,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         let (lpn, sequence) = (self.core.flash().lpn(unit), self.core.sequence_of(unit));
         // The others are no loss: a unit with `DEAD_LPN` has no data, a torn translation page is rebuilt from the OOB
         // of the data units, and a torn combination page costs only a repeated refresh.
-        let is_of_host = lpn.0 < self.core.geometry.logical_units;
+        let is_of_host = lpn.0 < self.core.geometry().logical_units;
         if !self.core.flash().is_torn(unit) && is_of_host {
             loss.destroyed.push((lpn, sequence));
         }
@@ -232,7 +232,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
     /// A program or copyback has ended, or is torn: the unit is no longer erased. A unit reprogrammed in place gets a
     /// new age stamp.
     fn end_program(&mut self, program: &Transaction) {
-        let superblock = self.core.geometry.superblock_of(program.unit);
+        let superblock = self.core.geometry().superblock_of(program.unit);
         if program.is_in_place() {
             self.core.end_reprogram(program);
             return;
@@ -243,7 +243,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         if program.kind == FlashOp::Copyback
             && let Some(source) = program.replaces
         {
-            self.schemes.on_copied_back(superblock, self.core.geometry.superblock_of(source));
+            self.schemes.on_copied_back(superblock, self.core.geometry().superblock_of(source));
             self.core.take_over_errors(source, program.unit);
         }
         self.core.settle_program(program);
@@ -281,12 +281,12 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             if flush.next == dirty.len() {
                 self.begin_line_programs(means, &mut flush, loss);
             }
-            let (time, clock) = self.core.agenda.first();
+            let (time, clock) = self.core.next_clock();
             if time == NEVER {
                 break;
             }
             on_time(&self.core, time);
-            self.core.now = time;
+            self.core.advance_to(time);
             // While power is off, the idle clock has the ends of decoding (`set_decoder`).
             if clock == self.core.idle_clock() {
                 self.on_decoded(means, &mut flush, dirty.len(), loss);
@@ -299,7 +299,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
                 Ended::Page(slot) if flush.cleanings.has_begun(self.core.operation(slot)) => {
                     self.decode(&mut flush, slot, loss);
                 }
-                Ended::Page(_) => loss.finish_ns = self.core.now - loss.at,
+                Ended::Page(_) => loss.finish_ns = self.core.now() - loss.at,
                 Ended::Batch(first) => {
                     let mut rest = Some(first);
                     while let Some(slot) = rest {
@@ -333,16 +333,16 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         }
         if done.kind == FlashOp::Erase {
             if self.core.end_erase_on_die(done.unit) {
-                let superblock = self.core.geometry.superblock_of(done.unit);
+                let superblock = self.core.geometry().superblock_of(done.unit);
                 self.schemes.on_erased(&mut self.core, superblock);
                 self.core.erase_now(superblock);
             }
         } else {
             self.end_program(done);
         }
-        if done.kind == FlashOp::Copyback && self.core.geometry.first_of_page(done.unit) == done.unit {
+        if done.kind == FlashOp::Copyback && self.core.geometry().first_of_page(done.unit) == done.unit {
             // The map is not changed here: recovery chooses between source and copy.
-            let superblock = self.core.geometry.superblock_of(done.unit);
+            let superblock = self.core.geometry().superblock_of(done.unit);
             self.schemes.count_copyback(self.core.superblock(superblock).copybacks());
         }
         match done.owner {
@@ -359,17 +359,17 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             }
             Owner::Job(_) if flush.cleanings.has_begun(done) => {
                 self.on_cleaned(means, flush, dirty.len(), loss, done);
-                loss.flush_ns = self.core.now - loss.at;
+                loss.flush_ns = self.core.now() - loss.at;
                 return;
             }
             Owner::CombinationPage if done.cause == Cause::Flush => loss.vsm_lines_saved += 1,
             _ => {
-                loss.finish_ns = self.core.now - loss.at;
+                loss.finish_ns = self.core.now() - loss.at;
                 return;
             }
         }
         flush.under_way -= u32::from(is_first);
-        loss.flush_ns = self.core.now - loss.at;
+        loss.flush_ns = self.core.now() - loss.at;
     }
 
     /// Begins programs of dirty units on idle dies.
@@ -393,9 +393,9 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             if !self.take_energy_for(means, flush, loss, program.unit) {
                 return;
             }
-            let (superblock, index) = self.core.geometry.split(program.unit);
-            flush.cleanings.use_gain(self.core.geometry.lane_of(superblock));
-            self.core.room.has_displaced = self.core.has_home_lanes();
+            let (superblock, index) = self.core.geometry().split(program.unit);
+            flush.cleanings.use_gain(self.core.geometry().lane_of(superblock));
+            self.core.displace();
             let is_fast = self.is_fast(superblock, index);
             self.core.fill_program(program, |core, allocated| {
                 let item = dirty.get(flush.next)?;
@@ -424,7 +424,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         loss: &mut PowerLoss,
         first: UnitId,
     ) -> bool {
-        let (superblock, index) = self.core.geometry.split(first);
+        let (superblock, index) = self.core.geometry().split(first);
         let program_ns = self.core.shape(superblock).program_ns(index);
         self.take_energy(means, flush, loss, Needed { ns: program_ns, program_ns, joules: 0.0 })
     }
@@ -438,7 +438,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         loss: &mut PowerLoss,
         needed: Needed,
     ) -> bool {
-        let may_end = flush.may_end.max(self.core.now + self.wait_ns() + needed.ns);
+        let may_end = flush.may_end.max(self.core.now() + self.wait_ns() + needed.ns);
         let (programs_ns, gc_j) = (loss.program_ns + needed.program_ns, loss.gc_j + needed.joules);
         if (means.spent_j)(may_end - loss.at, programs_ns) + gc_j > loss.energy_j {
             flush.is_over = true;
@@ -451,7 +451,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
 
     /// The longest time that a die waits for its channel and the off-chip path and then transfers.
     pub(super) fn wait_ns(&self) -> Span {
-        self.core.device.timing().longest_wait_ns()
+        self.core.device().timing().longest_wait_ns()
     }
 
     /// Begins programs of lines of the VSM on idle dies. A unit whose line is not saved keeps the errors that it had

@@ -76,15 +76,15 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
                 .partial_units()
                 .map(|unit| (self.core.flash().lpn(unit).0, unit))
                 .collect(),
-            scanned: vec![0; self.core.geometry.dies as usize],
-            sensed_ns: vec![Span::ZERO; self.core.geometry.dies as usize],
+            scanned: vec![0; self.core.geometry().dies as usize],
+            sensed_ns: vec![Span::ZERO; self.core.geometry().dies as usize],
         };
-        for superblock in (0..self.core.geometry.superblocks).map(SuperblockId) {
+        for superblock in (0..self.core.geometry().superblocks).map(SuperblockId) {
             for unit in self.core.programmed_units(superblock) {
-                if self.core.geometry.first_of_page(unit) == unit {
+                if self.core.geometry().first_of_page(unit) == unit {
                     let die = self.die_of_unit(unit).index();
                     found.scanned[die] += 1;
-                    let (_, index) = self.core.geometry.split(unit);
+                    let (_, index) = self.core.geometry().split(unit);
                     found.sensed_ns[die] += self.core.shape(superblock).read_ns(index);
                 }
                 let lpn = self.core.flash().lpn(unit);
@@ -113,14 +113,14 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
 
     /// Time to read all OOBs, page by page, on the slowest die or channel.
     pub(crate) fn scan_ns(&self, found: &Found, channel_ns_per_byte: f64) -> Span {
-        let timing = self.core.device.timing();
-        let oob_bytes = OOB_BYTES * u64::from(self.core.geometry.units_per_page);
+        let timing = self.core.device().timing();
+        let oob_bytes = OOB_BYTES * u64::from(self.core.geometry().units_per_page);
         let oob_ns = transfer_ns(oob_bytes, channel_ns_per_byte);
         let of_die = found.scanned.iter().zip(&found.sensed_ns);
         let on_die = of_die.map(|(&pages, &ns)| pages * (timing.command.read_ns + oob_ns) + ns).max();
-        let mut on_channel = vec![Span::ZERO; self.core.geometry.channels as usize];
+        let mut on_channel = vec![Span::ZERO; self.core.geometry().channels as usize];
         for (die, &pages) in found.scanned.iter().enumerate() {
-            on_channel[self.core.geometry.channel_of(DieId(die as u32)) as usize] +=
+            on_channel[self.core.geometry().channel_of(DieId(die as u32)) as usize] +=
                 pages * (timing.command.read_ns + oob_ns);
         }
         on_die.unwrap_or_default().max(on_channel.into_iter().max().unwrap_or_default())
@@ -133,11 +133,11 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
     /// the remaining units of the victim.
     pub(crate) fn take_back_copies(&mut self, found: &mut Found) {
         let kept = self.core.ftl().kept_superblocks() as usize;
-        let geometry = &self.core.geometry;
+        let geometry = self.core.geometry();
         let needed: BTreeSet<SuperblockId> =
             found.whole.values().map(|&whole| geometry.superblock_of(whole)).collect();
-        for lane in (0..self.core.geometry.lanes).map(LaneId) {
-            let superblocks = self.core.geometry.superblock_ids_of(lane);
+        for lane in (0..self.core.geometry().lanes).map(LaneId) {
+            let superblocks = self.core.geometry().superblock_ids_of(lane);
             let is_usable = |superblock: SuperblockId| self.core.superblock(superblock).state.is_usable();
             let programmed = |superblock: SuperblockId| self.core.superblock(superblock).programmed;
             let mut free = superblocks
@@ -179,7 +179,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
     /// The intact units of a lane that have the same data as the newest unit of their LPN, if that is another unit of
     /// the lane; by LPN, in the order of the superblocks.
     fn copies_in(&self, lane: LaneId, found: &Found) -> Copies {
-        let (array, geometry) = (self.core.flash(), &self.core.geometry);
+        let (array, geometry) = (self.core.flash(), self.core.geometry());
         let mut copies = Copies::new();
         let superblocks = geometry.superblock_ids_of(lane);
         for unit in superblocks.flat_map(|superblock| self.core.programmed_units(superblock)) {
@@ -206,7 +206,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         copies: &Copies,
         found: &Found,
     ) -> Option<Vec<(Lpn, UnitId)>> {
-        let (array, geometry) = (self.core.flash(), &self.core.geometry);
+        let (array, geometry) = (self.core.flash(), self.core.geometry());
         let is_newest = |unit: &UnitId| {
             array.lpn(*unit).0 != DEAD_LPN && found.units[array.lpn(*unit).index()] == unit.0 + 1
         };
@@ -225,7 +225,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
 
     /// Erases the superblocks whose erase has ended on some of their dies only.
     pub(crate) fn end_erases(&mut self) {
-        for superblock in (0..self.core.geometry.superblocks).map(SuperblockId) {
+        for superblock in (0..self.core.geometry().superblocks).map(SuperblockId) {
             if self.core.flash().is_partly_erased(superblock) {
                 self.erase(superblock);
             }
@@ -242,11 +242,11 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
 
     /// Counts the erases of a superblock, and their time, on the dies where it has programmed units.
     fn erase_dies(&mut self, superblock: SuperblockId) {
-        for index in self.core.geometry.stripes.firsts() {
+        for index in self.core.geometry().stripes.firsts() {
             if self.core.flash().is_programmed(superblock, index) {
                 let shape = self.core.flash().shape_id(superblock);
                 self.core.count_ended(FlashOp::Erase, Cause::Gc, shape);
-                let die = self.core.geometry.die_of_unit(superblock, index);
+                let die = self.core.geometry().die_of_unit(superblock, index);
                 self.busy_ns[die.index()] += self.core.shape(superblock).erase_ns;
             }
         }
@@ -255,7 +255,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
     /// Rebuilds the states of the superblocks, the map, and the open superblocks of the streams.
     pub(crate) fn rebuild_map(&mut self, found: &Found) {
         let mut full = Vec::new();
-        for superblock in (0..self.core.geometry.superblocks).map(SuperblockId) {
+        for superblock in (0..self.core.geometry().superblocks).map(SuperblockId) {
             let state = self.core.find_state(superblock);
             debug_assert!(
                 self.core
@@ -264,7 +264,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
                     .is_multiple_of(self.core.shape(superblock).units_per_program),
                 "a programming unit is programmed as a whole"
             );
-            let first = self.core.geometry.unit(superblock, 0).0;
+            let first = self.core.geometry().unit(superblock, 0).0;
             for range in self.core.flash().unprogrammed(superblock) {
                 self.schemes.on_blank(UnitId(first + range.start), UnitId(first + range.end));
             }
@@ -277,7 +277,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
                 self.core.remap(lpn, UnitId(unit));
             }
         }
-        for lane in (0..self.core.geometry.lanes).map(LaneId) {
+        for lane in (0..self.core.geometry().lanes).map(LaneId) {
             let open = self.resume_streams(lane, &mut full);
             self.core.restore_lane(lane, open);
         }
@@ -295,7 +295,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         lane: LaneId,
         full: &mut Vec<SuperblockId>,
     ) -> [Option<UnitId>; STREAMS_MAX] {
-        let superblocks = self.core.geometry.superblock_ids_of(lane);
+        let superblocks = self.core.geometry().superblock_ids_of(lane);
         let mut partly: Vec<SuperblockId> = superblocks
             .filter(|&superblock| self.core.superblock(superblock).state == SuperblockState::Open)
             .collect();
@@ -318,7 +318,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             match stream.filter(|_| next < units) {
                 Some(stream) => {
                     self.core.skip_to(superblock, next);
-                    open[stream.index()] = Some(self.core.geometry.unit(superblock, next));
+                    open[stream.index()] = Some(self.core.geometry().unit(superblock, next));
                 }
                 None => {
                     self.core.fill_up(superblock);
@@ -334,7 +334,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
     fn first_internal_lpn(&self, superblock: SuperblockId) -> Option<Lpn> {
         let array = self.core.flash();
         let mut lpns = self.core.programmed_units(superblock).map(|unit| array.lpn(unit));
-        lpns.find(|lpn| lpn.0 != DEAD_LPN && lpn.0 >= self.core.geometry.logical_units)
+        lpns.find(|lpn| lpn.0 != DEAD_LPN && lpn.0 >= self.core.geometry().logical_units)
     }
 
     /// Completes the partial units of the emergency flush that are mapped: programs the whole data to another unit.
@@ -370,15 +370,15 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
     }
 
     fn die_of_unit(&self, unit: UnitId) -> DieId {
-        let (superblock, index) = self.core.geometry.split(unit);
-        self.core.geometry.die_of_unit(superblock, index)
+        let (superblock, index) = self.core.geometry().split(unit);
+        self.core.geometry().die_of_unit(superblock, index)
     }
 
     /// Time of a read of the page of `unit` from command to decoding, by one try at the first read level.
     fn time_of_read(&self, unit: UnitId) -> Span {
-        let (superblock, index) = self.core.geometry.split(unit);
+        let (superblock, index) = self.core.geometry().split(unit);
         let read = self.core.shape(superblock).read(index, 1, false);
-        self.core.device.timing().command.read_ns + read.sense_ns + read.transfer_ns + read.decode_ns
+        self.core.device().timing().command.read_ns + read.sense_ns + read.transfer_ns + read.decode_ns
     }
 
     /// The stamp of a new copy of the unit at `unit`, corrected now.
@@ -391,7 +391,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
     /// passed one after another; the program is counted at the first one. Returns the next unit of the programming
     /// unit; `None` after the last one.
     fn program_in_recovery(&mut self, place: AllocatedUnit, lpn: Lpn, stamp: Stamp) -> Option<AllocatedUnit> {
-        let (superblock, index) = self.core.geometry.split(place.unit);
+        let (superblock, index) = self.core.geometry().split(place.unit);
         let shape = self.core.flash().shape_id(superblock);
         let place_in_program = self.core.shape(superblock).place_in_program(place.unit);
         if self.core.ftl().is_combination(lpn) {
@@ -406,7 +406,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         if place_in_program == 0 {
             // Recovery counts all its programs for the flush, those of copies too.
             self.core.count_ended(FlashOp::Program, Cause::Flush, shape);
-            let transfer_ns = self.core.device.timing().program_transfer_ns(shape);
+            let transfer_ns = self.core.device().timing().program_transfer_ns(shape);
             self.busy_ns[self.die_of_unit(place.unit).index()] +=
                 transfer_ns + self.core.shape(superblock).program_ns(index);
         }
@@ -421,7 +421,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
     /// programming unit has units left.
     fn pad_in_recovery(&mut self, next: Option<AllocatedUnit>) {
         let Some(next) = next else { return };
-        let (superblock, index) = self.core.geometry.split(next.unit);
+        let (superblock, index) = self.core.geometry().split(next.unit);
         let shape = self.core.shape(superblock);
         let left = shape.units_per_program - shape.place_in_program(next.unit);
         self.core.count_padding(left);
@@ -434,12 +434,12 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
     fn place_for_merge(&mut self, unit: UnitId) -> Option<AllocatedUnit> {
         let home = self.die_of_unit(unit).0;
         loop {
-            let dies = self.core.geometry.dies;
+            let dies = self.core.geometry().dies;
             let mut dies = (0..dies).map(|step| DieId((home + step) % dies));
             if let Some(place) = dies.find_map(|die| self.core.allocate_for_flush(die)) {
                 return Some(place);
             }
-            let lane = (0..self.core.geometry.lanes)
+            let lane = (0..self.core.geometry().lanes)
                 .map(LaneId)
                 .filter(|&lane| self.core.ftl().has_garbage(lane))
                 .max_by_key(|&lane| (self.core.ftl().spare_units(lane), std::cmp::Reverse(lane.0)))?;
@@ -463,11 +463,11 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         let (mut next, mut sensed, mut next_place) = (0, None, None);
         while let Some(index) = self.core.next_valid(victim, next) {
             next = index + 1;
-            let unit = self.core.geometry.unit(victim, index);
+            let unit = self.core.geometry().unit(victim, index);
             let stamp = self.stamp_in_recovery(unit, self.core.flash().is_lost(unit));
             let (lpn, is_partial) = (self.core.flash().lpn(unit), self.core.flash().is_partial(unit));
             let place = self.core.allocate(lane, stream)?;
-            let first = self.core.geometry.first_of_page(unit);
+            let first = self.core.geometry().first_of_page(unit);
             if sensed.replace(first) != Some(first) {
                 self.busy_ns[self.die_of_unit(unit).index()] += self.time_of_read(unit);
             }

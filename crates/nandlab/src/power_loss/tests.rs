@@ -62,7 +62,7 @@ fn program(core: &mut Core<NoProbe>, lpn: u32) -> UnitId {
 fn program_partial(core: &mut Core<NoProbe>, lpn: u32, sequence: u64) -> UnitId {
     let unit = core.allocate(LANE, StreamId::HOST).expect("the stream has room").unit;
     core.mark_partial(unit);
-    let (superblock, index) = core.geometry.split(unit);
+    let (superblock, index) = core.geometry().split(unit);
     let flash = core.flash_mut();
     flash.stage(unit, Lpn(lpn), Stamp { sequence, ..Stamp::default() });
     flash.program(superblock, index);
@@ -72,7 +72,7 @@ fn program_partial(core: &mut Core<NoProbe>, lpn: u32, sequence: u64) -> UnitId 
 /// Serves events until the array operation of the die begins.
 fn reach_array(core: &mut Core<NoProbe>) {
     start(core);
-    while core.device.phase(DieId(0)) != Phase::Array {
+    while core.device().phase(DieId(0)) != Phase::Array {
         strike(core).expect("an operation is under way");
     }
 }
@@ -96,7 +96,7 @@ fn recover_with(core: &mut Core<NoProbe>, setup: &Setup, trims: &Trims, schemes:
         (superblock.valid, superblock.pins) = (0, 0);
     }
     let (mut busy_ns, mut recovery) = ([Span::ZERO], Recovery::default());
-    let ftl = setup.ftl(&core.geometry, core.flash());
+    let ftl = setup.ftl(core.geometry(), core.flash());
     let mut power = Return {
         core: Offline::new(core),
         schemes,
@@ -163,11 +163,11 @@ fn a_program_still_in_its_transfer_tears_no_page() {
     fill(&mut core, StreamId::HOST, [7]);
     let unit = program(&mut core, 8);
     start(&mut core);
-    assert_eq!(core.device.phase(DieId(0)), Phase::TransferIn);
+    assert_eq!(core.device().phase(DieId(0)), Phase::TransferIn);
     let mut loss = PowerLoss::default();
     tear(&mut core, &mut loss);
     assert_eq!((loss.torn_programs, core.flash().is_torn(unit)), (0, false));
-    assert_eq!(core.superblock(core.geometry.superblock_of(unit)).programmed, 1);
+    assert_eq!(core.superblock(core.geometry().superblock_of(unit)).programmed, 1);
 }
 
 /// A core that programs LPN 8, and at 110 us, in the middle of the program, suspends the program for a host read. The
@@ -179,21 +179,21 @@ fn suspend_program(setup: &Setup) -> (Core<NoProbe>, UnitId) {
     let other = fill(&mut core, StreamId::HOST, [7]);
     let unit = program(&mut core, 8);
     reach_array(&mut core);
-    core.now += 100 * US;
+    core.advance_to(core.now() + 100 * US);
     let (owner, cause, class, start_level) = (Owner::Dummy, Cause::Host, Class::HostRead, Start::Policy);
     core.read(Read { unit: other, lpn: Lpn(7), owner, cause, class, start: start_level, unit_level: 0 });
     start(&mut core);
-    assert_eq!(core.agenda.time(0), Time::START + 120 * US);
+    assert_eq!(core.clock(0), Time::START + 120 * US);
     (core, unit)
 }
 
 /// Serves the events of the die up to `us` microseconds.
 fn serve_until(core: &mut Core<NoProbe>, us: u64) {
-    while core.agenda.time(0) <= Time::START + us * US {
+    while core.clock(0) <= Time::START + us * US {
         strike(core).expect("an operation is under way");
         start(core);
     }
-    core.now = Time::START + us * US;
+    core.advance_to(Time::START + us * US);
 }
 
 #[test]
@@ -210,21 +210,21 @@ fn a_suspended_program_is_torn() {
     for (us, phase) in times {
         let (mut core, unit) = suspend_program(&setup);
         serve_until(&mut core, us);
-        assert_eq!(core.device.phase(DieId(0)), phase, "{us} us");
-        assert_eq!(core.device.suspended(DieId(0)).is_some(), us == 150 || us == 175);
+        assert_eq!(core.device().phase(DieId(0)), phase, "{us} us");
+        assert_eq!(core.device().suspended(DieId(0)).is_some(), us == 150 || us == 175);
         let mut loss = PowerLoss::default();
         tear(&mut core, &mut loss);
         assert_eq!((loss.torn_programs, core.flash().is_torn(unit)), (1, true), "{us} us");
         // The MSB program tears the LSB page of its wordline.
         assert_eq!(loss.destroyed, [(Lpn(7), 1)]);
-        assert_eq!(core.device.load(DieId(0)), 0);
+        assert_eq!(core.device().load(DieId(0)), 0);
     }
     // The drive continues after recovery.
     let (mut core, _) = suspend_program(&setup);
     serve_until(&mut core, 150);
     tear(&mut core, &mut PowerLoss::default());
     recover(&mut core, &setup, &Trims::default());
-    assert_eq!(core.device.suspended(DieId(0)), None);
+    assert_eq!(core.device().suspended(DieId(0)), None);
 }
 
 /// The die serves the read under way, takes the program up again and ends it; then the flush programs one unit.
@@ -237,8 +237,8 @@ fn a_suspended_program_ends_on_the_energy_of_a_capacitor() {
     assert_eq!(begun.iter().map(|t| t.kind).collect::<Vec<_>>(), [FlashOp::Program, FlashOp::Read]);
     assert!(core.has_program_before(u64::MAX));
     core.drop_device_queues();
-    assert_eq!(core.device.load(DieId(0)), 2);
-    let mut loss = PowerLoss { at: core.now, energy_j: 1.0, ..PowerLoss::default() };
+    assert_eq!(core.device().load(DieId(0)), 2);
+    let mut loss = PowerLoss { at: core.now(), energy_j: 1.0, ..PowerLoss::default() };
     let (lpn, sequence) = (Lpn(9), 9);
     let (has_unflushed, is_partial, is_lost) = (true, false, false);
     let mut dirty = [Dirty { lpn, sequence, has_unflushed, is_partial, is_lost, is_saved: false }];
@@ -249,8 +249,8 @@ fn a_suspended_program_ends_on_the_energy_of_a_capacitor() {
     // The read ends at 180 us, and of the program 100 us were left.
     assert_eq!(loss.finish_ns, (185 + 100 - 150) * US);
     assert_eq!(loss.flush_ns, loss.finish_ns + 210 * US);
-    assert_eq!(core.superblock(core.geometry.superblock_of(unit)).programmed, 3);
-    assert!(dirty[0].is_saved && core.agenda.time(0) == NEVER);
+    assert_eq!(core.superblock(core.geometry().superblock_of(unit)).programmed, 3);
+    assert!(dirty[0].is_saved && core.clock(0) == NEVER);
 }
 
 #[test]
@@ -295,7 +295,7 @@ fn a_program_under_way_ends_and_the_unit_of_a_queued_program_is_used_by_the_flus
     let [first, second] = [0, 1].map(|lpn| program(&mut core, lpn));
     reach_array(&mut core);
     core.drop_device_queues();
-    let mut loss = PowerLoss { at: core.now, energy_j: 1.0, ..PowerLoss::default() };
+    let mut loss = PowerLoss { at: core.now(), energy_j: 1.0, ..PowerLoss::default() };
     let mut dirty = [Dirty {
         lpn: Lpn(9),
         sequence: 9,
@@ -311,7 +311,7 @@ fn a_program_under_way_ends_and_the_unit_of_a_queued_program_is_used_by_the_flus
     // The first program is past its transfer and takes 200 us more; then the flush programs one unit.
     assert_eq!((loss.finish_ns, loss.flush_ns), (200 * US, (200 + 210) * US));
     assert_eq!((core.flash().lpn(first), core.flash().lpn(second)), (Lpn(0), Lpn(9)));
-    assert!(dirty[0].is_saved && core.superblock(core.geometry.superblock_of(first)).programmed == 2);
+    assert!(dirty[0].is_saved && core.superblock(core.geometry().superblock_of(first)).programmed == 2);
 }
 
 #[test]
@@ -389,7 +389,7 @@ fn recovery_collects_superblocks_with_invalid_units_if_no_unit_is_free_for_a_com
     assert_eq!(others.erased, [SuperblockId(0), SuperblockId(1)]);
     assert_eq!([4, 5].map(|lpn| core.unit_of(Lpn(lpn))), [Some(UnitId(12)), Some(UnitId(13))]);
     let now = core.unit_of(Lpn(0)).unwrap();
-    assert_eq!(others.first_programs, [SuperblockId(3), core.geometry.superblock_of(now)]);
+    assert_eq!(others.first_programs, [SuperblockId(3), core.geometry().superblock_of(now)]);
     assert_eq!((recovery.merged_pages, core.sequence_of(now)), (1, 12));
     assert!(!core.flash().is_partial(now));
 }
@@ -454,7 +454,7 @@ fn a_superblock_whose_erase_is_torn_is_erased_again() {
 fn a_copyback_that_ends_while_power_fails_keeps_age_and_errors_of_its_source() {
     let mut core = Setup { copybacks_max: 1, ..Setup::default() }.core();
     let source = fill(&mut core, StreamId::HOST, [0]);
-    let from = core.geometry.superblock_of(source);
+    let from = core.geometry().superblock_of(source);
     core.flash_mut().superblock_mut(from).reads = 6;
     let (stream, cause) = (core.streams().named("copyback"), Cause::Gc);
     let copyback = crate::core::CopyBack { lane: LANE, stream, sources: &[source], cause };
@@ -469,9 +469,9 @@ fn a_copyback_that_ends_while_power_fails_keeps_age_and_errors_of_its_source() {
         &mut loss,
         |_, _| {},
     );
-    let to = core.geometry.superblock_of(queued.unit);
+    let to = core.geometry().superblock_of(queued.unit);
     assert_eq!((others.copied_back, core.superblock(to).reads), (vec![(to, from)], 6));
     assert!(
-        !matches!(next(&mut core), Some(Event::Ended(_))) && core.operations.total(FlashOp::Copyback) == 1
+        !matches!(next(&mut core), Some(Event::Ended(_))) && core.operations().total(FlashOp::Copyback) == 1
     );
 }

@@ -46,7 +46,7 @@ impl Reads {
     /// A host read has been queued.
     #[inline]
     pub(crate) fn on_host_read<P: Probe>(&mut self, core: &Core<P>, slot: Slot) {
-        if core.physics.ecc.has_levels() && !core.operation(slot).goes_along {
+        if core.ecc().has_levels() && !core.operation(slot).goes_along {
             let read = core.operation(slot);
             self.stats.on_host_start(read.level, read.needed);
         }
@@ -59,19 +59,19 @@ impl Reads {
     pub(crate) fn on_page_out<P: Probe>(&mut self, core: &mut Core<P>, slot: Slot) -> Option<Slot> {
         let read = core.operation(slot);
         let (superblock, index, cause, die) =
-            (core.geometry.superblock_of(read.unit), read.index, read.cause, read.die);
+            (core.geometry().superblock_of(read.unit), read.index, read.cause, read.die);
         let (level, is_retry) = (read.level, read.tries > 0);
         let (shape, partner, part_bytes) = (read.shape, read.partner, read.extent);
-        let is_last = !read.is_tried_again(core.physics.ecc.levels());
+        let is_last = !read.is_tried_again(core.ecc().levels());
         core.count_sensed(superblock, index);
         if is_last {
             core.count_ended(FlashOp::Read, cause, shape);
-            if core.physics.ecc.has_levels() {
+            if core.ecc().has_levels() {
                 self.stats.on_last_try(core.operation(slot));
             }
         }
         let cost = *core.flash().shapes()[shape].read(index, level, is_retry);
-        if !core.physics.ecc.has_levels() {
+        if !core.ecc().has_levels() {
             // No further try can follow, so the superblock of the unit is unpinned. The two superblocks of a pread
             // remain pinned until both sub-reads have left their dies.
             if partner.is_none() {
@@ -82,32 +82,32 @@ impl Reads {
             }
         } else if cause == Cause::Host {
             self.stats.host_flash_ns +=
-                cost.sense_ns + core.device.timing().of_part(cost.transfer_ns, part_bytes);
+                cost.sense_ns + core.device().timing().of_part(cost.transfer_ns, part_bytes);
         }
         let (slot, level, decode_ns) = if let Some(other) = partner {
             let first = core.join(slot, other)?;
             let (read, part) =
                 (*core.operation(first), *core.operation(if first == slot { other } else { slot }));
-            if !core.physics.ecc.has_levels() {
-                core.unpin(core.geometry.superblock_of(read.unit));
-                core.unpin(core.geometry.superblock_of(part.unit));
+            if !core.ecc().has_levels() {
+                core.unpin(core.geometry().superblock_of(read.unit));
+                core.unpin(core.geometry().superblock_of(part.unit));
             }
             let level = read.level.max(part.level);
             (first, level, core.flash().shapes()[shape].read(index, level, false).decode_ns)
         } else {
             (slot, level, cost.decode_ns)
         };
-        if core.physics.ecc.has_levels() && cause == Cause::Host {
+        if core.ecc().has_levels() && cause == Cause::Host {
             self.stats.host_flash_ns += decode_ns;
         }
-        let end = core.now + decode_ns;
+        let end = core.now() + decode_ns;
         core.tell_decode(end, die, level, slot);
         if decode_ns == Span::ZERO {
             return Some(slot);
         }
         let line = &mut self.decoding[usize::from(level) - 1];
         if line.is_empty() {
-            core.agenda.set(core.geometry.dies + u32::from(level) - 1, end);
+            core.set_clock(core.geometry().dies + u32::from(level) - 1, end);
         }
         line.push_back((end, slot));
         None
@@ -116,10 +116,10 @@ impl Reads {
     /// The decoder clock of a read level has expired. Returns the read whose decoding has ended.
     #[inline]
     pub(crate) fn on_clock<P: Probe>(&mut self, core: &mut Core<P>, clock: u32) -> Slot {
-        let line = &mut self.decoding[(clock - core.geometry.dies) as usize];
+        let line = &mut self.decoding[(clock - core.geometry().dies) as usize];
         let (_, slot) = line.pop_front().expect("the decode clock is set for a read");
         let next = line.front().map_or(NEVER, |&(at, _)| at);
-        core.agenda.set(clock, next);
+        core.set_clock(clock, next);
         slot
     }
 
@@ -137,7 +137,7 @@ impl Reads {
         {
             return false;
         }
-        if core.physics.ecc.has_levels() && core.operation(slot).is_tried_again(core.physics.ecc.levels()) {
+        if core.ecc().has_levels() && core.operation(slot).is_tried_again(core.ecc().levels()) {
             core.try_again(slot);
             return false;
         }
@@ -150,7 +150,7 @@ impl Reads {
     /// level, so the next read of its unit starts at level 1 again; superblock and drive keep their levels.
     #[inline]
     pub(crate) fn remember<P: Probe>(core: &mut Core<P>, map: &mut impl Map<P>, slot: Slot) {
-        if !core.physics.ecc.has_levels() {
+        if !core.ecc().has_levels() {
             return;
         }
         let Transaction { unit, lpn, cause, level, start, .. } = *core.operation(slot);
@@ -158,8 +158,8 @@ impl Reads {
         // A read at full strength always ends at the last level, whatever the needed level, so its level is not
         // remembered for the superblock and the drive.
         if start != Start::Last && is_decoded {
-            core.levels.set_superblock(core.geometry.superblock_of(unit), level);
-            core.levels.set_drive(level);
+            core.set_superblock_level(core.geometry().superblock_of(unit), level);
+            core.set_drive_level(level);
         }
         let is_use = matches!(cause, Cause::Host | Cause::Sync | Cause::Mapping);
         // The LPN may have been written since the read was queued.

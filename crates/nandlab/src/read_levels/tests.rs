@@ -46,7 +46,7 @@ fn run(core: &mut Core<NoProbe>, reads: &mut Reads, map: &mut MapInRam) -> Vec<(
             && reads.on_decoded(core, map, slot)
         {
             let read = core.end_operation(slot);
-            over.push((read, core.now));
+            over.push((read, core.now()));
         }
     }
     over
@@ -66,7 +66,7 @@ fn a_read_is_tried_one_level_higher_until_it_decodes_and_the_level_is_remembered
         3 + 3,
         "the superblock had 3 reads, and each of the 3 tries senses the page"
     );
-    assert_eq!(core.operations.total(FlashOp::Read), 1);
+    assert_eq!(core.operations().total(FlashOp::Read), 1);
     assert_eq!(map.levels, [(0, 3)].into());
     // The next read of the unit starts at level 3, and so does a read of another unit of the superblock.
     for lpn in [0, 1] {
@@ -83,7 +83,7 @@ fn a_unit_whose_needed_level_is_above_the_last_level_is_uncorrectable() {
     let over = run(&mut core, &mut reads, &mut map);
     let [(read, _)] = over[..] else { panic!("{over:?}") };
     assert_eq!((read.level, read.tries, read.is_uncorrectable()), (3, 2, true));
-    assert_eq!(core.operations.total(FlashOp::Read), 1);
+    assert_eq!(core.operations().total(FlashOp::Read), 1);
 }
 
 /// The last level was remembered for the unit and its superblock although it had not decoded the unit, so the next read
@@ -116,11 +116,11 @@ fn after_an_uncorrectable_read_no_read_starts_at_the_last_level() {
 fn the_level_of_a_background_read_is_remembered_only_for_the_superblock() {
     let (mut core, mut reads, mut map) = (core(), Reads::new(3), MapInRam::default());
     for (cause, of_unit) in [(Cause::Gc, None), (Cause::Refresh, None), (Cause::Sync, Some(2))] {
-        core.levels.set_superblock(SUPERBLOCK, 0);
+        core.set_superblock_level(SUPERBLOCK, 0);
         read(&mut core, &map, 0, cause, 2);
         run(&mut core, &mut reads, &mut map);
         assert_eq!(
-            (map.levels.get(&0).copied(), core.levels.superblock(SUPERBLOCK)),
+            (map.levels.get(&0).copied(), core.levels().superblock(SUPERBLOCK)),
             (of_unit, 2),
             "{cause:?}"
         );
@@ -130,7 +130,7 @@ fn the_level_of_a_background_read_is_remembered_only_for_the_superblock() {
     let (cause, start) = (Cause::Refresh, Start::Last);
     core.read(Read { unit: UnitId(1), lpn, owner, cause, class, start, unit_level: 0 });
     let (read, _) = run(&mut core, &mut reads, &mut map)[0];
-    assert_eq!((read.level, core.levels.superblock(SUPERBLOCK)), (3, 2));
+    assert_eq!((read.level, core.levels().superblock(SUPERBLOCK)), (3, 2));
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn the_level_of_the_drive_is_that_of_the_last_read_that_decoded_its_unit() {
         let slot = read(core, &map, lpn, cause, needed);
         let first = core.operation(slot).level;
         let (read, _) = run(core, &mut reads, &mut map)[0];
-        (first, read.level, core.levels.drive())
+        (first, read.level, core.levels().drive())
     };
     // The first level of the read, its last level, and the level of the drive after it.
     assert_eq!(levels(&mut core, 0, Cause::Host, 2), (1, 2, 2));
@@ -156,10 +156,10 @@ fn the_level_of_the_drive_is_that_of_the_last_read_that_decoded_its_unit() {
         core.flash_mut().superblock_mut(SUPERBLOCK).reads = 2;
         core.read(Read { unit: UnitId(1), lpn, owner, cause, class, start, unit_level: 0 });
         run(&mut core, &mut reads, &mut map);
-        assert_eq!(core.levels.drive(), level, "{start:?}");
+        assert_eq!(core.levels().drive(), level, "{start:?}");
     }
-    core.levels.forget();
-    assert_eq!(core.levels.drive(), 0, "power loss forgets the level");
+    core.forget_levels();
+    assert_eq!(core.levels().drive(), 0, "power loss forgets the level");
 }
 
 #[test]
@@ -179,15 +179,15 @@ fn the_decoder_of_each_level_ends_reads_in_the_order_of_their_arrival() {
     let slots = [(0, 1), (1, 2), (0, 1)].map(|(lpn, needed)| read(&mut core, &map, lpn, Cause::Host, needed));
     for slot in slots {
         assert_eq!(reads.on_page_out(&mut core, slot), None);
-        core.now += 5 * US;
+        core.advance_to(core.now() + 5 * US);
     }
-    let (first, second) = (core.geometry.dies, core.geometry.dies + 1);
+    let (first, second) = (core.geometry().dies, core.geometry().dies + 1);
     let at = |us: u64| Time::START + us * US;
-    assert_eq!([first, second].map(|clock| core.agenda.time(clock)), [at(20), at(45)]);
+    assert_eq!([first, second].map(|clock| core.clock(clock)), [at(20), at(45)]);
     assert_eq!(reads.on_clock(&mut core, first), slots[0]);
-    assert_eq!(core.agenda.time(first), at(30), "the third unit arrived 10 us after the first");
+    assert_eq!(core.clock(first), at(30), "the third unit arrived 10 us after the first");
     assert_eq!(reads.on_clock(&mut core, first), slots[2]);
-    assert_eq!(core.agenda.time(first), NEVER);
+    assert_eq!(core.clock(first), NEVER);
     assert_eq!(reads.on_clock(&mut core, second), slots[1]);
 }
 

@@ -51,18 +51,18 @@ pub(crate) struct Reclaim {
 
 impl Reclaim {
     pub(crate) fn new<P: Probe>(spec: &ReclaimSpec, core: &Core<P>) -> Self {
-        let superblocks = if spec.is_on() { core.geometry.superblocks } else { 0 };
+        let superblocks = if spec.is_on() { core.geometry().superblocks } else { 0 };
         Self {
             policy: spec.policy,
             stats: ReclaimStats::default(),
-            queues: vec![VecDeque::new(); core.geometry.lanes as usize].into(),
+            queues: vec![VecDeque::new(); core.geometry().lanes as usize].into(),
             is_queued: vec![false; superblocks as usize].into(),
         }
     }
 
     /// Queues the superblock of a unit that has been read, if the superblock has passed the limit.
     fn look_at<P: Probe>(&mut self, core: &mut Core<P>, unit: UnitId) {
-        let superblock = core.geometry.superblock_of(unit);
+        let superblock = core.geometry().superblock_of(unit);
         let state = core.superblock(superblock);
         let (reads, pe_cycles) = (state.reads, state.pe_cycles);
         if !matches!(state.state, SuperblockState::Open | SuperblockState::Full) {
@@ -72,10 +72,10 @@ impl Reclaim {
             ReclaimPolicySpec::None => false,
             ReclaimPolicySpec::Reads { limit } => reads >= limit,
             ReclaimPolicySpec::Rber { limit, every } => {
-                reads.is_multiple_of(every) && self.predict(core, unit) >= limit * core.physics.ecc.limit()
+                reads.is_multiple_of(every) && self.predict(core, unit) >= limit * core.ecc().limit()
             }
         };
-        let lane = core.geometry.lane_of(superblock);
+        let lane = core.geometry().lane_of(superblock);
         let queue = &mut self.queues[lane.index()];
         if passes && !std::mem::replace(&mut self.is_queued[superblock.index()], true) {
             queue.push_back((superblock, pe_cycles));

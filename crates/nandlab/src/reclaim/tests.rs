@@ -18,18 +18,18 @@ use std::path::Path;
 const SUPERBLOCK: SuperblockId = SuperblockId(0);
 
 fn reclaim(core: &Core<NoProbe>, policy: ReclaimPolicySpec) -> Reclaim {
-    Reclaim::new(&ReclaimSpec { policy }, &core)
+    Reclaim::new(&ReclaimSpec { policy }, core)
 }
 
 /// Senses unit 0 of a superblock `count` times, and drops the wakes of other mechanisms. Returns the number of wakes of
 /// reclaim.
 fn sense(core: &mut Core<NoProbe>, reclaim: &mut Reclaim, superblock: SuperblockId, count: u32) -> usize {
-    while core.wakes.pop().is_some() {}
+    while core.next_wake().is_some() {}
     for _ in 0..count {
         core.count_sensed(superblock, 0);
-        reclaim.on_read(core, core.geometry.unit(superblock, 0), 1);
+        reclaim.on_read(core, core.geometry().unit(superblock, 0), 1);
     }
-    std::iter::from_fn(|| core.wakes.pop()).filter(|wake| matches!(wake, Wake::Due(LANE))).count()
+    std::iter::from_fn(|| core.next_wake()).filter(|wake| matches!(wake, Wake::Due(LANE))).count()
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn a_predicted_rber_at_the_limit_passes_it() {
     let mut core = Setup { levels: 4, ..Setup::default() }.core();
     fill(&mut core, StreamId::HOST, 0..8);
     core.flash_mut().superblock_mut(SUPERBLOCK).reads = 4;
-    let (rber, last) = (core.rber_of(core.geometry.unit(SUPERBLOCK, 0)), core.physics.ecc.limit());
+    let (rber, last) = (core.rber_of(core.geometry().unit(SUPERBLOCK, 0)), core.ecc().limit());
     let limit = rber / last;
     assert_eq!(limit * last, rber);
     let mut reclaim = reclaim(&core, ReclaimPolicySpec::Rber { limit, every: 4 });

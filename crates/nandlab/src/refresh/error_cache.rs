@@ -66,7 +66,7 @@ impl ErrorCache {
     /// is not `ec-cache`.
     pub(crate) fn new<P: Probe>(spec: &RefreshPolicySpec, core: &Core<P>) -> Option<Self> {
         let size_bytes = spec.ec_cache()?.size_bytes;
-        Some(Self::with_size(size_bytes, core.geometry.unit_bytes * 8, core.geometry.units))
+        Some(Self::with_size(size_bytes, core.geometry().unit_bytes * 8, core.geometry().units))
     }
 
     fn with_size(size_bytes: u64, unit_bits: u32, units: u32) -> Self {
@@ -177,7 +177,7 @@ impl ErrorCache {
             return;
         }
         let rber = core.rber_of(read.unit);
-        let without = core.physics.ecc.level_for(rber);
+        let without = core.ecc().level_for(rber);
         let stats = &mut self.stats;
         stats.cached_reads += 1;
         stats.lower_level_reads += u64::from(read.level.max(read.needed) < without);
@@ -193,11 +193,11 @@ impl ErrorCache {
         read: &Transaction,
     ) {
         let is_newest = core.is_newest(read.lpn, read.unit);
-        if read.is_uncorrectable() || !is_newest || !core.read_counts.is_hot(read.unit) {
+        if read.is_uncorrectable() || !is_newest || !core.is_hot(read.unit) {
             return;
         }
         let rber = core.rber_of(read.unit);
-        let evicted = self.remember(&mut core.physics.known, read.unit, rber);
+        let evicted = self.remember(core.known_mut(), read.unit, rber);
         self.stats.known_errors_evicted += evicted;
         // The known errors are corrected before the next read is decoded, so the unit's read level starts again at 1.
         if self.slot(read.unit).is_some() {
@@ -211,17 +211,17 @@ impl ErrorCache {
     /// # Errors
     /// The first inconsistency found.
     pub(crate) fn audit<P: Probe>(&self, core: &Core<P>) -> Result<(), String> {
-        let units = (0..core.geometry.units).map(UnitId);
+        let units = (0..core.geometry().units).map(UnitId);
         let (mut entries, mut bytes) = (0, 0);
         for (unit, slot) in units.filter_map(|unit| Some((unit, self.slot(unit)?))) {
             let entry = &self.entries[slot as usize];
             // An invalid unit keeps its entry, and its superblock a pin, until the program that replaces the unit has
             // ended.
-            let is_pinned = core.superblock(core.geometry.superblock_of(unit)).pins > 0;
+            let is_pinned = core.superblock(core.geometry().superblock_of(unit)).pins > 0;
             if entry.unit != unit || !is_pinned && !core.is_valid(unit) {
                 return Err(format!(
                     "the error cache has an entry of {}, but the unit is invalid or the entry is of another unit",
-                    core.geometry.show(unit)
+                    core.geometry().show(unit)
                 ));
             }
             entries += 1;

@@ -115,7 +115,7 @@ impl Refreshing {
         lane: LaneId,
         superblock: SuperblockId,
     ) {
-        self.refresh.stats.busy_ns += self.refresh.job_ns(core.now, lane);
+        self.refresh.stats.busy_ns += self.refresh.job_ns(core.now(), lane);
         if let Some(partial) = &mut self.partial {
             partial.end_superblock(core, superblock);
         } else {
@@ -128,7 +128,7 @@ impl Refreshing {
     #[inline]
     pub(crate) fn on_unit_obsolete<P: Probe>(&mut self, core: &mut Core<P>, unit: UnitId) {
         if let Some(cache) = &mut self.error_cache {
-            cache.drop_unit(&mut core.physics.known, unit);
+            cache.drop_unit(core.known_mut(), unit);
         }
         if let Some(partial) = &mut self.partial {
             partial.unlink_marked(core, unit);
@@ -168,9 +168,9 @@ impl<P: Probe> Mechanism<P> for Refreshing {
         if let Some(partial) = &mut self.partial {
             partial.forget();
         }
-        core.read_counts.forget();
+        core.forget_read_counts();
         if let Some(cache) = &mut self.error_cache {
-            cache.clear(&mut core.physics.known);
+            cache.clear(core.known_mut());
         }
     }
 
@@ -182,7 +182,7 @@ impl<P: Probe> Mechanism<P> for Refreshing {
 
     fn skipped(&mut self, offline: &mut Offline<'_, P>, skipped: &Skipped<'_>) {
         if let Some(partial) = &mut self.partial {
-            partial.on_worn(|base| skipped.cycles[offline.geometry.superblock_of(base).index()]);
+            partial.on_worn(|base| skipped.cycles[offline.geometry().superblock_of(base).index()]);
         }
         self.refresh.spread_overdue(offline, skipped.seed);
     }
@@ -222,7 +222,7 @@ pub(crate) struct Refresh {
 impl Refresh {
     pub(crate) fn new<P: Probe>(spec: &RefreshSpec, core: &Core<P>) -> Self {
         let is_on = spec.policy != RefreshPolicySpec::None;
-        let lanes = if is_on { core.geometry.lanes as usize } else { 0 };
+        let lanes = if is_on { core.geometry().lanes as usize } else { 0 };
         let seconds = |span: Span| u32::try_from(span / SECOND).unwrap_or(u32::MAX).max(1);
         Self {
             policy: spec.policy,
@@ -232,7 +232,7 @@ impl Refresh {
             reprograms: 0,
             since: Huge::filled(
                 AgeStamp::default(),
-                if is_on { core.geometry.superblocks as usize } else { 0 },
+                if is_on { core.geometry().superblocks as usize } else { 0 },
             ),
             alarms: BinaryHeap::new(),
             due: vec![VecDeque::new(); lanes].into(),
@@ -299,7 +299,7 @@ impl Refresh {
             self.due.iter_mut().for_each(VecDeque::clear);
             self.has_begun = false;
             self.reprograms = 0;
-            core.set_clock(core.refresh_clock(), core.now);
+            core.set_clock(core.refresh_clock(), core.now());
         }
     }
 
@@ -309,8 +309,8 @@ impl Refresh {
         if !self.has_begun {
             return;
         }
-        let now = offline.physics.age_clock.at(offline.now);
-        for superblock in (0..offline.geometry.superblocks).map(SuperblockId) {
+        let now = offline.age_now();
+        for superblock in (0..offline.geometry().superblocks).map(SuperblockId) {
             let state = offline.superblock(superblock);
             let interval_s = self.interval_s(state.pe_cycles);
             if state.programmed == 0 || now.later_s_than(self.since[superblock.index()]) < interval_s {
@@ -322,7 +322,7 @@ impl Refresh {
             self.since[superblock.index()] = since;
             let programmed = state.programmed;
             for unit in 0..programmed {
-                let unit = offline.geometry.unit(superblock, unit);
+                let unit = offline.geometry().unit(superblock, unit);
                 offline.correct_since(unit, since);
             }
         }
@@ -332,7 +332,7 @@ impl Refresh {
     #[cold]
     #[inline(never)]
     pub(crate) fn age_from_now<P: Probe>(&mut self, core: &mut Core<P>, superblock: SuperblockId) {
-        self.set_age(core, superblock, core.physics.age_clock.at(core.now));
+        self.set_age(core, superblock, core.age_now());
         self.set_clock(core);
     }
 
@@ -357,7 +357,7 @@ impl Refresh {
     /// after [`Refresh::begin`].
     pub(crate) fn age_from_power_loss<P: Probe>(&mut self, core: &mut Core<P>, superblock: SuperblockId) {
         if self.is_on() {
-            self.since[superblock.index()] = core.physics.age_clock.at(core.now);
+            self.since[superblock.index()] = core.age_now();
         }
     }
 
@@ -377,8 +377,8 @@ impl Refresh {
 
     fn set_clock<P: Probe>(&mut self, core: &mut Core<P>) {
         let next = match self.alarms.peek() {
-            _ if !self.has_begun => core.now,
-            Some(&Reverse((at, ..))) => core.physics.age_clock.time_of(at).max(core.now),
+            _ if !self.has_begun => core.now(),
+            Some(&Reverse((at, ..))) => core.age_clock().time_of(at).max(core.now()),
             None => NEVER,
         };
         core.set_clock(core.refresh_clock(), next);
@@ -386,23 +386,20 @@ impl Refresh {
 
     /// The refresh clock has expired.
     pub(crate) fn on_clock<P: Probe>(&mut self, core: &mut Core<P>) {
-        let _inside = core.inside.enter(Component::Refresh);
+        let _inside = core.enter(Component::Refresh);
         if !std::mem::replace(&mut self.has_begun, true) {
-            for superblock in (0..core.geometry.superblocks).map(SuperblockId) {
+            for superblock in (0..core.geometry().superblocks).map(SuperblockId) {
                 if core.superblock(superblock).programmed > 0 {
                     let since = self.since[superblock.index()];
                     // A superblock without an age stamp gets its initial age. After a power loss, the stamp from before
                     // the loss counts.
-                    let since = if since == AgeStamp::default() {
-                        core.physics.initial_ages.of(superblock)
-                    } else {
-                        since
-                    };
+                    let since =
+                        if since == AgeStamp::default() { core.initial_age(superblock) } else { since };
                     self.set_age(core, superblock, since);
                 }
             }
         }
-        let now = core.physics.age_clock.at(core.now);
+        let now = core.age_now();
         while let Some(&Reverse((at, superblock, alarm, since))) = self.alarms.peek()
             && at <= now
         {
@@ -412,7 +409,7 @@ impl Refresh {
             if self.since[superblock.index()] != since || state.programmed == 0 {
                 continue;
             }
-            let lane = core.geometry.lane_of(superblock);
+            let lane = core.geometry().lane_of(superblock);
             match alarm {
                 Alarm::Due => {
                     let hurry = at.plus_s(self.grace_s(state.pe_cycles) / 2);
@@ -448,8 +445,8 @@ impl Refresh {
         if !self.is_on() {
             return None;
         }
-        let _inside = core.inside.enter(Component::Refresh);
-        let now = core.physics.age_clock.at(core.now);
+        let _inside = core.enter(Component::Refresh);
+        let now = core.age_now();
         while let Some(&superblock) = self.due[lane.index()].front() {
             let state = core.superblock(superblock);
             let (pe_cycles, valid) = (state.pe_cycles, state.valid);
@@ -484,14 +481,14 @@ impl Refresh {
                 return None;
             }
             self.due[lane.index()].pop_front();
-            self.began[lane.index()] = core.now;
+            self.began[lane.index()] = core.now();
             self.stats.blocks += 1;
             self.stats.pages += u64::from(valid);
             let is_urgent = now.later_s_than(due) >= self.grace_s(pe_cycles) / 2;
             self.stats.partial_blocks += u64::from(is_partial);
             self.stats.blocks_in_place += u64::from(is_in_place);
             let stays = is_partial || is_in_place;
-            let (start, class) = (self.start(is_partial), core.refresh_class);
+            let (start, class) = (self.start(is_partial), core.refresh_class());
             let job = NextJob::emptying(superblock, Cause::Refresh, is_urgent);
             return Some(NextJob { stays, corrects: true, start, class, ..job });
         }
@@ -500,13 +497,13 @@ impl Refresh {
 
     /// Whether units are reprogrammed in place: the policy has `in_place`, and the capacitor is charged.
     fn may_reprogram<P: Probe>(&self, core: &Core<P>) -> bool {
-        self.policy.in_place().is_some() && core.state.is_charged
+        self.policy.in_place().is_some() && core.state().is_charged
     }
 
     /// Whether programs in place have disturbed the units of a due superblock so much that the superblock is remapped
     /// (`remap_above`).
     fn remaps<P: Probe>(&self, core: &Core<P>, superblock: SuperblockId) -> bool {
-        let errors = core.physics.reprogram_error * f64::from(core.flash().rare(superblock).reprograms);
+        let errors = core.reprogram_error() * f64::from(core.flash().rare(superblock).reprograms);
         self.policy.in_place().and_then(|fcr| fcr.remap_above).is_some_and(|limit| errors > limit)
     }
 
@@ -541,7 +538,7 @@ impl Refresh {
         done: &Transaction,
     ) {
         self.reprograms -= 1;
-        let superblock = core.geometry.superblock_of(done.unit);
+        let superblock = core.geometry().superblock_of(done.unit);
         core.end_reprogram(done);
         if core.is_newest(done.lpn, done.unit) {
             map.on_corrected(core, done.lpn);
@@ -570,7 +567,7 @@ impl Refresh {
     /// refresh.
     #[inline(never)]
     pub(crate) fn on_erased<P: Probe>(&mut self, core: &mut Core<P>, superblock: SuperblockId) {
-        self.stats.busy_ns += self.job_ns(core.now, core.geometry.lane_of(superblock));
+        self.stats.busy_ns += self.job_ns(core.now(), core.geometry().lane_of(superblock));
         // The erase has just added a P/E cycle.
         self.on_superblock_refreshed(
             core,
@@ -599,18 +596,18 @@ impl Refresh {
         }
         let mean_s = stats.busy_ns.seconds() / stats.blocks as f64;
         let rate = |lane: LaneId| -> f64 {
-            let superblocks = &core.flash().superblocks[core.geometry.superblocks_of(lane)];
+            let superblocks = &core.flash().superblocks[core.geometry().superblocks_of(lane)];
             let with_data = superblocks.iter().filter(|superblock| superblock.valid > 0);
-            let interval_s = |pe| f64::from(self.interval_s(pe)) / core.physics.age_clock.scale();
+            let interval_s = |pe| f64::from(self.interval_s(pe)) / core.age_clock().scale();
             with_data.map(|superblock| mean_s / interval_s(superblock.pe_cycles)).sum()
         };
-        (0..core.geometry.lanes).map(LaneId).map(rate).reduce(f64::max)
+        (0..core.geometry().lanes).map(LaneId).map(rate).reduce(f64::max)
     }
 
     /// Returns the superblocks with valid data that are overdue by more than their grace.
     pub(crate) fn overdue<P: Probe>(&self, core: &Core<P>) -> impl Iterator<Item = SuperblockId> {
-        let now = core.physics.age_clock.at(core.now);
-        (0..core.geometry.superblocks).map(SuperblockId).filter(move |&superblock| {
+        let now = core.age_now();
+        (0..core.geometry().superblocks).map(SuperblockId).filter(move |&superblock| {
             let state = core.superblock(superblock);
             let wait = self.interval_s(state.pe_cycles).saturating_add(self.grace_s(state.pe_cycles));
             state.valid > 0 && state.programmed > 0 && self.since[superblock.index()].plus_s(wait) < now
@@ -626,7 +623,7 @@ impl Refresh {
         pe_cycles: u32,
     ) {
         let due = self.since[superblock.index()].plus_s(self.interval_s(pe_cycles));
-        let overdue_s = core.physics.age_clock.at(core.now).later_s_than(due);
+        let overdue_s = core.age_now().later_s_than(due);
         let grace_s = self.grace_s(pe_cycles);
         let stats = &mut self.stats;
         stats.overdue_max_s = stats.overdue_max_s.max(overdue_s);

@@ -4,8 +4,8 @@
 use super::spec::{EcCacheSpec, FcrSpec, RefreshPriority};
 use super::*;
 use crate::base::geometry::Lpn;
-use crate::core::Read;
 use crate::core::testing::{Event, LANE, MapInRam, Setup, decode, fill, next};
+use crate::core::{Read, State};
 use crate::ftl::StreamId;
 use crate::probe::NoProbe;
 use crate::sched::{Class, FlashOp};
@@ -38,7 +38,7 @@ fn programmed_at_10_s(setup: &Setup, policy: RefreshPolicySpec, lpns: u32) -> (C
     let mut refreshing = refreshing(&core, policy);
     refreshing.refresh.begin(&mut core);
     refreshing.refresh.on_clock(&mut core);
-    core.now = at(10);
+    core.advance_to(at(10));
     fill(&mut core, StreamId::HOST, 0..lpns);
     refreshing.refresh.age_from_now(&mut core, SUPERBLOCK);
     (core, refreshing)
@@ -46,18 +46,18 @@ fn programmed_at_10_s(setup: &Setup, policy: RefreshPolicySpec, lpns: u32) -> (C
 
 /// Advances to the next expiry of the refresh clock; returns the wakes that the expiry has queued.
 fn expire(core: &mut Core<NoProbe>, refresh: &mut Refresh) -> Vec<String> {
-    core.now = core.agenda.time(core.refresh_clock());
+    core.advance_to(core.clock(core.refresh_clock()));
     refresh.on_clock(core);
-    std::iter::from_fn(|| core.wakes.pop()).map(|wake| format!("{wake:?}")).collect()
+    std::iter::from_fn(|| core.next_wake()).map(|wake| format!("{wake:?}")).collect()
 }
 
 #[test]
 fn a_superblock_is_due_its_interval_after_its_first_program_and_not_before() {
     let (mut core, mut refreshing) = programmed_at_10_s(&Setup::default(), fcr(false), 2);
-    core.now = at(109);
+    core.advance_to(at(109));
     refreshing.refresh.on_clock(&mut core);
-    assert!(core.wakes.is_empty() && refreshing.next_job(&mut core, LANE).is_none());
-    assert_eq!(core.agenda.time(core.refresh_clock()), at(110));
+    assert!(!core.has_wakes() && refreshing.next_job(&mut core, LANE).is_none());
+    assert_eq!(core.clock(core.refresh_clock()), at(110));
     assert_eq!(expire(&mut core, &mut refreshing.refresh), ["Due(LaneId(0))"]);
     let job = refreshing.next_job(&mut core, LANE).expect("the superblock is due");
     assert_eq!(
@@ -77,16 +77,16 @@ fn the_hurry_alarm_of_a_due_superblock_strikes_at_half_of_its_grace_and_repeats_
     // Half of the grace is over at 115 s. The alarm repeats after an eighth of the grace, in whole seconds.
     for second in [115, 116, 117] {
         assert_eq!(expire(&mut core, &mut refreshing.refresh), ["Hurry(SuperblockId(0))"]);
-        assert_eq!(core.now, at(second));
+        assert_eq!(core.now(), at(second));
     }
     assert_eq!(refreshing.refresh.overdue(&core).count(), 0);
-    core.now = at(121);
+    core.advance_to(at(121));
     assert_eq!(refreshing.refresh.overdue(&core).collect::<Vec<_>>(), [SUPERBLOCK]);
     assert!(refreshing.next_job(&mut core, LANE).is_some_and(|job| job.is_urgent));
     // The data of the superblock is moved to another superblock.
     fill(&mut core, StreamId::GC, 0..4);
     core.begin_emptying(SUPERBLOCK);
-    core.end_erase(core.geometry.unit(SUPERBLOCK, 0), Cause::Refresh);
+    core.end_erase(core.geometry().unit(SUPERBLOCK, 0), Cause::Refresh);
     refreshing.refresh.on_erased(&mut core, SUPERBLOCK);
     assert!(expire(&mut core, &mut refreshing.refresh).is_empty());
     // The refresh has ended at 121 s; the superblock was due at 110 s.
@@ -99,7 +99,7 @@ fn a_job_that_begins_when_exactly_half_of_the_grace_is_over_is_urgent() {
     for (second, is_urgent) in [(114, false), (115, true), (116, true)] {
         let (mut core, mut refreshing) = programmed_at_10_s(&Setup::default(), fcr(false), 4);
         expire(&mut core, &mut refreshing.refresh);
-        core.now = at(second);
+        core.advance_to(at(second));
         let job = refreshing.next_job(&mut core, LANE).expect("the superblock is due");
         assert_eq!((job.superblock, job.is_urgent), (SUPERBLOCK, is_urgent), "at {second} s");
     }
@@ -109,7 +109,7 @@ fn a_job_that_begins_when_exactly_half_of_the_grace_is_over_is_urgent() {
 fn data_that_is_copied_back_keeps_its_age() {
     let setup = Setup { copybacks_max: 1, ..Setup::default() };
     let (mut core, mut refreshing) = programmed_at_10_s(&setup, fcr(false), 4);
-    core.now = at(50);
+    core.advance_to(at(50));
     let to = SuperblockId(1);
     let stream = core.streams().named("copyback");
     fill(&mut core, stream, [0]);
@@ -118,7 +118,7 @@ fn data_that_is_copied_back_keeps_its_age() {
     // Source and destination are due at 110 s.
     assert_eq!(expire(&mut core, &mut refreshing.refresh), ["Due(LaneId(0))"; 2]);
     let due = [0, 1].map(|_| refreshing.next_job(&mut core, LANE).map(|job| job.superblock));
-    assert_eq!((core.now, due), (at(110), [Some(SUPERBLOCK), Some(to)]));
+    assert_eq!((core.now(), due), (at(110), [Some(SUPERBLOCK), Some(to)]));
 }
 
 /// Reads all units of the superblock for its refresh job; returns the result of the refresh of each unit.
@@ -127,7 +127,7 @@ fn refresh_units(core: &mut Core<NoProbe>, refreshing: &mut Refreshing) -> Vec<R
 }
 
 fn refresh_unit(core: &mut Core<NoProbe>, refreshing: &mut Refreshing, index: u32) -> Refreshed {
-    let unit = core.geometry.unit(SUPERBLOCK, index);
+    let unit = core.geometry().unit(SUPERBLOCK, index);
     let (lpn, owner, class) = (core.flash().lpn(unit), Owner::Job(LANE), Class::Background);
     let (cause, start) = (Cause::Refresh, Start::Last);
     let slot = core.read(Read { unit, lpn, owner, cause, class, start, unit_level: 0 });
@@ -163,7 +163,7 @@ fn after_refresh_in_place_units_have_not_moved_and_the_superblock_is_due_an_inte
     // was at 110 s.
     assert!(expire(&mut core, &mut refreshing.refresh).is_empty());
     assert_eq!(expire(&mut core, &mut refreshing.refresh), ["Due(LaneId(0))"]);
-    assert_eq!(core.now, at(210));
+    assert_eq!(core.now(), at(210));
 }
 
 #[test]
@@ -173,9 +173,9 @@ fn in_place_a_unit_is_not_reprogrammed_if_it_is_uncorrectable_or_its_program_cou
     core.flash_mut().superblock_mut(SUPERBLOCK).reads = 3;
     assert_eq!(refresh_unit(&mut core, &mut refreshing, 0), Refreshed::Not, "the unit decodes at no level");
     core.flash_mut().superblock_mut(SUPERBLOCK).reads = 0;
-    core.state.is_charged = false;
+    core.set_state(State { is_charged: false, ..*core.state() });
     assert_eq!(refresh_unit(&mut core, &mut refreshing, 0), Refreshed::Not, "the capacitor is empty");
-    core.state.is_charged = true;
+    core.set_state(State { is_charged: true, ..*core.state() });
     assert_eq!(refresh_unit(&mut core, &mut refreshing, 0), Refreshed::Later);
 }
 
@@ -183,7 +183,7 @@ fn in_place_a_unit_is_not_reprogrammed_if_it_is_uncorrectable_or_its_program_cou
 fn without_in_place_every_unit_is_written_elsewhere() {
     let (mut core, mut refreshing) = programmed_at_10_s(&Setup::default(), fcr(false), 4);
     assert_eq!(refresh_units(&mut core, &mut refreshing), [Refreshed::Not; 4]);
-    assert_eq!(core.operations.total(FlashOp::Read), 4);
+    assert_eq!(core.operations().total(FlashOp::Read), 4);
 }
 
 #[test]
@@ -207,8 +207,8 @@ fn the_errors_of_a_read_hot_unit_are_known_until_the_unit_is_obsolete() {
     }
     assert_eq!(needed, [5, 5, 1, 1], "after the second read the unit's errors are known");
     assert_eq!(map.levels, [(0, 1)].into());
-    assert!((core.physics.known.of(unit) - 0.005).abs() < 1e-12);
+    assert!((core.known_rber(unit) - 0.005).abs() < 1e-12);
     refreshing.on_unit_obsolete(&mut core, unit);
-    assert_eq!(core.physics.known.of(unit), 0.0);
+    assert_eq!(core.known_rber(unit), 0.0);
     assert!(!refreshing.error_cache.as_ref().unwrap().knows(unit));
 }

@@ -125,7 +125,7 @@ impl<P: Probe> Mechanism<P> for Caching {
             .expect("the spec has a write cache");
         let before = std::mem::replace(self, fresh);
         (self.stats, self.window, self.load) = (before.stats, before.window, before.load);
-        self.update_load(offline.now);
+        self.update_load(offline.now());
     }
 
     fn audit(&self, _core: &Core<P>, rest: Rest) -> Result<(), String> {
@@ -136,7 +136,7 @@ impl<P: Probe> Mechanism<P> for Caching {
 
 impl Caching {
     pub(crate) fn new<P: Probe>(spec: &CacheSpec, policies: CachePolicies, core: &Core<P>) -> Option<Self> {
-        let geometry = &core.geometry;
+        let geometry = core.geometry();
         let cache = WriteCache::new(spec, policies, geometry.logical_units, geometry.unit_bytes)?;
         let unit_bytes = u64::from(geometry.unit_bytes);
         let sector_bytes = (unit_bytes / 64).max(512.min(unit_bytes));
@@ -206,7 +206,7 @@ impl Caching {
     /// Returns two bit masks of sectors of unit `lpn`: the sectors that a request covers completely, and the sectors
     /// that the request touches.
     fn sectors<P: Probe>(&self, core: &Core<P>, request: &Request, lpn: Lpn) -> (u64, u64) {
-        let unit_bytes = u64::from(core.geometry.unit_bytes);
+        let unit_bytes = u64::from(core.geometry().unit_bytes);
         let start = u64::from(lpn.0) * unit_bytes;
         let from = request.offset.saturating_sub(start);
         let to = (request.offset + request.len - start).min(unit_bytes);
@@ -218,7 +218,7 @@ impl Caching {
 
     /// Completes a unit of a request when a DRAM access, which begins now, has ended.
     fn after_dram<P: Probe>(&mut self, core: &mut Core<P>, host: &mut Host, request: RequestId) {
-        let now = core.now;
+        let now = core.now();
         if self.access_ns == Span::ZERO {
             host.unit_done(core, request);
             return;
@@ -236,7 +236,7 @@ impl Caching {
         let clock = core.dram_clock();
         let (_, request) = self.dram.pop_front().expect("the DRAM clock strikes during an access");
         let next = self.dram.front().map_or(crate::sched::NEVER, |&(at, _)| at);
-        core.agenda.set(clock, next);
+        core.set_clock(clock, next);
         host.unit_done(core, request);
     }
 
@@ -256,7 +256,7 @@ impl Caching {
         request: RequestId,
         lpn: Lpn,
     ) {
-        let _inside = core.inside.enter(Component::WriteCache);
+        let _inside = core.enter(Component::WriteCache);
         if self.try_write(core, path, request, lpn, false) {
             return;
         }
@@ -343,8 +343,7 @@ impl Caching {
         } else {
             self.stats.write_misses += 1;
         }
-        core.sequence += 1;
-        let sequence = core.sequence;
+        let sequence = core.next_sequence();
         // The data belongs to the epoch of its request, which is not the open one if the unit has waited while a flush
         // was submitted. A unit that is dirty already belongs to the earliest epoch of its data; the data in a program
         // under way has an epoch of its own.
@@ -363,7 +362,7 @@ impl Caching {
         let dirty = self.cache.dirty_units();
         self.stats.dirty_pages_max = self.stats.dirty_pages_max.max(dirty);
         self.window[0] = self.window[0].max(dirty);
-        self.update_load(core.now);
+        self.update_load(core.now());
         path.host.on_admitted(request, lpn, sequence);
         core.probe.on_write_admitted(Some(request), lpn, sequence);
         if through {
@@ -458,7 +457,7 @@ impl Caching {
     /// Lets units that wait for room continue, in order, as far as there is room.
     #[inline(never)]
     pub(crate) fn resume<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath<impl Map<P>>) {
-        let _inside = core.inside.enter(Component::WriteCache);
+        let _inside = core.enter(Component::WriteCache);
         while let Some(first) = self.waiting.first() {
             let Waiter { lpn, owner, wants, .. } = core.waiters[first];
             let has_room = match wants {
@@ -480,7 +479,7 @@ impl Caching {
     /// Deallocates a unit in the cache; returns whether the unit was dirty.
     #[inline(never)]
     pub(crate) fn trim<P: Probe>(&mut self, core: &mut Core<P>, host: &mut Host, lpn: Lpn) -> bool {
-        let _inside = core.inside.enter(Component::WriteCache);
+        let _inside = core.enter(Component::WriteCache);
         self.lost.remove(&lpn.0);
         let Some(slot) = self.cache.find(lpn) else { return false };
         let entry = self.cache.entry(slot);
@@ -489,7 +488,7 @@ impl Caching {
         let leaves_epoch = entry.dirty != 0 && entry.write_back != WriteBack::Scheduled;
         let epoch = entry.epoch;
         self.cache.forget(slot);
-        self.update_load(core.now);
+        self.update_load(core.now());
         if leaves_epoch {
             host.epochs.leave_unit(epoch);
         }

@@ -36,7 +36,7 @@ impl Caching {
         request: RequestId,
         lpn: Lpn,
     ) -> bool {
-        let _inside = core.inside.enter(Component::WriteCache);
+        let _inside = core.enter(Component::WriteCache);
         if let Some(slot) = self.cache.find(lpn) {
             path.host.requests.get(request).units_left += 1;
             let is_hit = self.read_slot(core, path, request, lpn, slot);
@@ -155,7 +155,7 @@ impl Caching {
         path: &mut DataPath<impl Map<P>>,
         read: &Transaction,
     ) {
-        let _inside = core.inside.enter(Component::WriteCache);
+        let _inside = core.enter(Component::WriteCache);
         let is_current = core.is_newest(read.lpn, read.unit);
         if !is_current || self.waiting_len > 0 || self.cache.find(read.lpn).is_some() {
             return;

@@ -42,8 +42,8 @@ impl Bench {
     /// The host writes `len` bytes at the start of a unit; returns the request's id.
     fn write_bytes(&mut self, lpn: u32, len: u64) -> u64 {
         let Self { core, path, cache } = self;
-        let request = Request::write(u64::from(lpn) * 4096, len).at(core.now);
-        path.host.record.on_submitted(core.now);
+        let request = Request::write(u64::from(lpn) * 4096, len).at(core.now());
+        path.host.record.on_submitted(core.now());
         let slot = path.host.requests.insert(&request);
         let epoch = path.host.epochs.open();
         path.host.epochs.join(epoch);
@@ -62,8 +62,8 @@ impl Bench {
     /// The host sends a flush; returns the request's id.
     fn flush(&mut self) -> u64 {
         let Self { core, path, cache } = self;
-        let request = Request::flush().at(core.now);
-        path.host.record.on_submitted(core.now);
+        let request = Request::flush().at(core.now());
+        path.host.record.on_submitted(core.now());
         let slot = path.host.requests.insert(&request);
         let id = path.host.requests.get(slot).id;
         path.host.epochs.end_with(slot);
@@ -120,7 +120,7 @@ fn a_write_completes_after_a_dram_access_and_its_unit_is_dirty() {
     bench.run();
     assert_eq!(bench.completed_us(id), Some(1));
     assert_eq!((bench.cache.cache.dirty_units(), bench.cache.cache.unflushed()), (1, 1));
-    assert_eq!((bench.core.operations.programmed(), bench.in_flash()), (0, vec![]));
+    assert_eq!((bench.core.operations().programmed(), bench.in_flash()), (0, vec![]));
     // A second write is a hit and makes no further unit dirty.
     bench.write(3);
     bench.run();
@@ -160,7 +160,7 @@ fn a_flush_waits_for_the_dirty_units_of_its_epoch() {
     bench.run();
     assert_eq!((bench.completed_us(after), bench.completed_us(flush)), (Some(1), Some(2 * 210)));
     // LPN 2 has been written back as well, so no unit is dirty any more and the next flush completes at once.
-    let now = (bench.core.now - Time::START) / US;
+    let now = (bench.core.now() - Time::START) / US;
     let next = bench.flush();
     assert_eq!(bench.completed_us(next), Some(now));
     assert_eq!(bench.in_flash(), [0, 1, 2]);
@@ -174,11 +174,11 @@ fn missing_sectors_of_a_unit_are_read_before_it_is_written_back() {
     bench.write_bytes(0, 512);
     bench.write_bytes(1, 512);
     bench.run();
-    assert_eq!(bench.core.operations.total(FlashOp::Read), 0, "no read before the write-back");
+    assert_eq!(bench.core.operations().total(FlashOp::Read), 0, "no read before the write-back");
     bench.flush();
     bench.run();
-    assert_eq!(bench.core.operations.0[FlashOp::Read as usize][Cause::Sync as usize], 1);
-    assert_eq!(bench.core.operations.0[FlashOp::Program as usize][Cause::Sync as usize], 2);
+    assert_eq!(bench.core.operations().0[FlashOp::Read as usize][Cause::Sync as usize], 1);
+    assert_eq!(bench.core.operations().0[FlashOp::Program as usize][Cause::Sync as usize], 2);
     assert_eq!(bench.cache.cache.entry(bench.cache.cache.find(Lpn(0)).unwrap()).valid, bench.cache.whole);
 }
 
@@ -195,7 +195,7 @@ fn the_write_back_of_a_deallocated_unit_ends_without_a_program() {
     let Bench { core, path, cache } = &mut bench;
     path.writes.resume(core, &mut path.host, &mut path.map, Some(cache), LANE);
     bench.run();
-    assert_eq!((bench.core.operations.programmed(), bench.path.writes.count), (0, 0));
+    assert_eq!((bench.core.operations().programmed(), bench.path.writes.count), (0, 0));
     assert!(bench.completed_us(ids[2]).is_some(), "the deallocated unit has left room in the budget");
     bench.cache.audit_at_rest().unwrap();
     // No flush waits for the deallocated unit.
@@ -229,11 +229,11 @@ fn the_load_is_that_of_the_units_being_written_back_or_of_all_dirty_units() {
         bench.run();
         // Three of four units are dirty from the beginning, and two from 160 us on.
         let mut loads = vec![bench.cache.load(at(160))];
-        bench.core.now = at(160);
+        bench.core.advance_to(at(160));
         assert!(bench.cache.trim(&mut bench.core, &mut bench.path.host, Lpn(5)));
         loads.extend([240, 320].map(|us| bench.cache.load(at(us))));
         // The flush writes two units back, one after the other, until 530 and 740 us. They are dirty until then.
-        bench.core.now = at(320);
+        bench.core.advance_to(at(320));
         let flush = bench.flush();
         bench.run();
         assert_eq!(bench.completed_us(flush), Some(740));

@@ -19,7 +19,7 @@ impl Caching {
         let cache = &mut self.cache;
         if cache.entry(slot).write_back == WriteBack::None && cache.entry(slot).dirty != 0 {
             cache.begin_write_back(slot);
-            self.update_load(core.now);
+            self.update_load(core.now());
             self.continue_write_back(core, path, slot);
         }
     }
@@ -100,7 +100,7 @@ impl Caching {
         sequence: Option<u64>,
         is_lost: bool,
     ) {
-        let _inside = core.inside.enter(Component::WriteCache);
+        let _inside = core.enter(Component::WriteCache);
         let whole = self.whole;
         let entry = self.cache.entry_mut(slot);
         entry.is_being_fetched = false;
@@ -195,7 +195,7 @@ impl Caching {
         path: &mut DataPath<impl Map<P>>,
         slot: CacheSlot,
     ) {
-        let _inside = core.inside.enter(Component::WriteCache);
+        let _inside = core.enter(Component::WriteCache);
         let entry = self.cache.entry_mut(slot);
         let was_placed = entry.write_back == WriteBack::Program;
         let epoch = if was_placed { entry.placed_epoch } else { entry.epoch };
@@ -208,7 +208,7 @@ impl Caching {
             path.host.trims.make_durable();
         }
         let is_clean = self.cache.end_write_back(slot);
-        self.update_load(core.now);
+        self.update_load(core.now());
         path.host.epochs.leave_unit(epoch);
         self.end_write_throughs(core, &mut path.host, programmed, None);
         self.end_write_throughs(core, &mut path.host, dropped, None);
@@ -234,7 +234,7 @@ impl Caching {
     /// Begins write-backs ahead of eviction, for a host flush, for a budget detection, or by decision of the sync
     /// policy.
     pub(crate) fn sync_more<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath<impl Map<P>>) {
-        let _inside = core.inside.enter(Component::WriteCache);
+        let _inside = core.enter(Component::WriteCache);
         self.sync_units(core, path);
     }
 
@@ -248,12 +248,12 @@ impl Caching {
 
     #[inline(never)]
     pub(super) fn sync_units<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath<impl Map<P>>) {
-        let is_idle = core.state.is_idle;
+        let is_idle = core.state().is_idle;
         loop {
             let at_once = self.cache.sync().syncs_at_once();
             let wants = path.host.flushes > 0 && !path.host.is_backed
                 || at_once
-                || core.state.is_syncing
+                || core.state().is_syncing
                 || is_idle && self.syncs_when_idle(core);
             let cache = &self.cache;
             if !wants || !at_once && cache.writing() >= self.syncs_max {

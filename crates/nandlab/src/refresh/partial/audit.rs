@@ -15,21 +15,21 @@ impl Partial {
     /// The first inconsistency found.
     pub(crate) fn audit<P: Probe>(&self, core: &Core<P>, is_at_rest: bool) -> Result<(), String> {
         let links = &self.links;
-        let mut linked = vec![0; core.geometry.superblocks as usize];
+        let mut linked = vec![0; core.geometry().superblocks as usize];
         let mut live = BTreeMap::new();
-        for base in (0..core.geometry.units).map(UnitId).filter(|&base| core.parts.is_marked(base)) {
-            let name = || format!("{}, partially refreshed,", core.geometry.show(base));
-            let Some((lpn, bytes)) = core.parts.of(base) else {
+        for base in (0..core.geometry().units).map(UnitId).filter(|&base| core.parts().is_marked(base)) {
+            let name = || format!("{}, partially refreshed,", core.geometry().show(base));
+            let Some((lpn, bytes)) = core.parts().of(base) else {
                 let waits = self.vsm.waiting().iter().any(|entry| entry.base == base);
                 if is_at_rest && !waits {
                     return Err(format!("{} has neither a link nor an entry in the VSM", name()));
                 }
-                if !self.pending.contains_key(&core.geometry.superblock_of(base).0) {
+                if !self.pending.contains_key(&core.geometry().superblock_of(base).0) {
                     return Err(format!("{} is pending, but its superblock is not", name()));
                 }
                 continue;
             };
-            let superblock = core.geometry.superblock_of(base);
+            let superblock = core.geometry().superblock_of(base);
             linked[superblock.index()] += 1;
             *live.entry(lpn).or_insert(0) += 1;
             let state = core.superblock(superblock);
@@ -64,7 +64,7 @@ impl Partial {
                 return Err(format!(
                     "{} is linked to {}, whose entries are {:?}, expected {:?}",
                     name(),
-                    core.geometry.show(apn),
+                    core.geometry().show(apn),
                     links.content(apn),
                     links.entries(lpn)
                 ));

@@ -13,7 +13,7 @@ impl Partial {
     /// Programs the waiting entries of the VSM as far as lanes have room, even in lines that are not full. Called when
     /// half of the grace of a superblock is over, or when the capacitor that backs up the VSM is going to be drained.
     pub(crate) fn empty_vsm<P: Probe>(&mut self, core: &mut Core<P>) {
-        let _inside = core.inside.enter(Component::PartialRefresh);
+        let _inside = core.enter(Component::PartialRefresh);
         while !self.vsm.waiting().is_empty() {
             if !self.program_lines(core) {
                 return;
@@ -38,11 +38,11 @@ impl Partial {
     /// many lines as it can, and padding if there are fewer. From the draining of the capacitor until it is charged
     /// again no line is programmed, because a torn program could destroy a line that is already in flash.
     pub(super) fn program_lines<P: Probe>(&mut self, core: &mut Core<P>) -> bool {
-        if !core.state.is_charged && !core.state.is_syncing {
+        if !core.state().is_charged && !core.state().is_syncing {
             return false;
         }
         let Some(first) = self.vsm.waiting().first() else { return false };
-        let home = core.geometry.lane_of(core.geometry.superblock_of(first.base));
+        let home = core.geometry().lane_of(core.geometry().superblock_of(first.base));
         let Some(lane) = self.lane_for_line(core, home).filter(|_| self.links.has_number()) else {
             return false;
         };
@@ -58,13 +58,13 @@ impl Partial {
     /// Queues the program of a line to a lane with room for it. There must be a waiting entry and a free number.
     fn program_line<P: Probe>(&mut self, core: &mut Core<P>, lane: LaneId) {
         let line = self.vsm.take_line();
-        self.stats.padding_bytes += u64::from(core.geometry.unit_bytes)
+        self.stats.padding_bytes += u64::from(core.geometry().unit_bytes)
             - line.iter().map(|entry| u64::from(entry.bytes)).sum::<u64>();
         let lpn = self.links.number(line).expect("has_number has found a free number");
         debug_assert!(core.unit_of(lpn).is_none(), "the number of a combination page is in use");
         let stamp = core.next_stamp();
         let (to, owner) = (Destination::Stream(lane, self.stream), Owner::CombinationPage);
-        let (maps, cause, class) = (Maps::Now, Cause::Refresh, core.refresh_class);
+        let (maps, cause, class) = (Maps::Now, Cause::Refresh, core.refresh_class());
         let queued = core.program(Program { to, lpn, stamp, maps, owner, cause, class });
         self.stats.combination_pages += 1;
         self.stage(lpn, queued.expect("lane_for_line has found room").unit);
@@ -74,14 +74,14 @@ impl Partial {
     /// a lane other than `home`, a lane on another die, the die with the lowest load, and the lane with the most free
     /// units (so that not always the first lane of a die is chosen).
     pub(super) fn lane_for_line<P: Probe>(&self, core: &Core<P>, home: LaneId) -> Option<LaneId> {
-        let g = &core.geometry;
+        let g = core.geometry();
         let others = (home.0 + 1..g.lanes).chain(0..home.0).map(LaneId);
         let is_on_one_die = g.dies_per_lane == 1;
         let is_elsewhere = |&lane: &LaneId| !is_on_one_die || g.die_of(lane) != g.die_of(home);
         let has_room = |&lane: &LaneId| core.has_combination_room(lane, self.stream);
         // The lower, the earlier in the order of load and free units.
         let rank = |&lane: &LaneId| {
-            let load = if is_on_one_die { core.device.load(g.die_of(lane)) } else { 0 };
+            let load = if is_on_one_die { core.device().load(g.die_of(lane)) } else { 0 };
             u64::from(load) << 32 | u64::from(u32::MAX - core.ftl().free_units(lane))
         };
         let elsewhere = others.clone().filter(is_elsewhere);
@@ -102,10 +102,10 @@ impl Partial {
     /// Of the lanes on other dies than `home`, the first in the order of [`Partial::lane_for_line`], with room or not.
     /// The lanes of a die with a higher load than another one need not be ranked.
     fn first_elsewhere<P: Probe>(core: &Core<P>, home: LaneId) -> Option<LaneId> {
-        let (g, at) = (&core.geometry, core.geometry.die_of(home).0);
+        let (g, at) = (core.geometry(), core.geometry().die_of(home).0);
         let (mut first, mut least, mut most) = (None, u32::MAX, 0);
         for die in (at + 1..g.dies).chain(0..at).map(DieId) {
-            let load = core.device.load(die);
+            let load = core.device().load(die);
             if load > least {
                 continue;
             }
@@ -126,19 +126,19 @@ impl Partial {
         map: &mut impl Map<P>,
         done: &Transaction,
     ) {
-        let _inside = core.inside.enter(Component::PartialRefresh);
+        let _inside = core.enter(Component::PartialRefresh);
         self.vsm.release_line();
         let entries = self.links.entries(done.lpn).clone();
         for entry in entries.iter() {
             map.prefetch_move(entry.lpn);
-            core.parts.prefetch(entry.base);
+            core.parts().prefetch(entry.base);
         }
         for (index, entry) in entries.iter().enumerate() {
-            if !core.parts.is_pending(entry.base) {
+            if !core.parts().is_pending(entry.base) {
                 continue;
             }
-            core.parts.clear(entry.base);
-            let superblock = core.geometry.superblock_of(entry.base);
+            core.clear_mark(entry.base);
+            let superblock = core.geometry().superblock_of(entry.base);
             if core.is_valid(entry.base) {
                 self.link(core, done.lpn, index);
                 map.on_corrected(core, entry.lpn);
@@ -201,7 +201,7 @@ impl Partial {
             let die = core.ftl().next_die(lane, stream);
             die.is_some_and(|die| core.device().phase(die) == Phase::Idle)
         };
-        let lanes = (0..core.geometry.lanes).map(LaneId);
+        let lanes = (0..core.geometry().lanes).map(LaneId);
         let lane = lanes.filter(|&lane| core.ftl().has_combination_room(lane, stream)).find(is_idle)?;
         core.allocate_program(lane, stream)
     }

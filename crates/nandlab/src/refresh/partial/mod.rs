@@ -122,7 +122,7 @@ impl Partial {
     /// Returns partial refresh without links and with an empty VSM; `None` under other policies. `seed`: the seed of
     /// the drive.
     pub(crate) fn new<P: Probe>(spec: &RefreshPolicySpec, seed: u64, core: &Core<P>) -> Option<Self> {
-        let (partial, geometry) = (*spec.partial()?, &core.geometry);
+        let (partial, geometry) = (*spec.partial()?, core.geometry());
         let stream = core.streams().named(spec::STREAM);
         let lpns = core.streams().lpns(stream);
         Some(Self {
@@ -206,19 +206,23 @@ pub struct PartialState {
 impl Partial {
     /// A view of the partially refreshed units.
     pub(crate) fn linked<'a, P: Probe>(&'a self, core: &'a Core<P>) -> Linked<'a> {
-        Linked { links: &self.links, parts: &core.parts }
+        Linked { links: &self.links, parts: core.parts() }
     }
 
     /// Returns the use of RAM, and the share of time in which partial refresh was on.
     pub(crate) fn state<P: Probe>(&self, core: &Core<P>) -> PartialState {
         let links = &self.links;
-        let on_ns = self.on_ns + if self.is_on { core.now - self.looked_at } else { Span::ZERO };
+        let on_ns = self.on_ns + if self.is_on { core.now() - self.looked_at } else { Span::ZERO };
         PartialState {
             linked_pages: links.count(),
             linked_pages_max: links.peak(),
-            mapping_bytes: (u64::from(core.geometry.units) + links.peak() * LINK_BITS).div_ceil(8),
+            mapping_bytes: (u64::from(core.geometry().units) + links.peak() * LINK_BITS).div_ceil(8),
             vsm_bytes: self.vsm.peak_bytes,
-            on_share: if core.now == Time::START { 1.0 } else { on_ns.ns() as f64 / core.now.ns() as f64 },
+            on_share: if core.now() == Time::START {
+                1.0
+            } else {
+                on_ns.ns() as f64 / core.now().ns() as f64
+            },
         }
     }
 
@@ -237,9 +241,9 @@ impl Partial {
     ) -> bool {
         self.look_at_free_superblocks(core);
         let is_plain = stream == StreamId::GC && !core.flash().rare(superblock).is_refreshed_partially;
-        let has_space = self.is_on && !core.is_short(core.geometry.lane_of(superblock));
+        let has_space = self.is_on && !core.is_short(core.geometry().lane_of(superblock));
         self.stats.blocks_while_off += u64::from(is_plain && !has_space);
-        is_plain && has_space && core.state.is_charged
+        is_plain && has_space && core.state().is_charged
     }
 
     /// A superblock has been opened, closed or erased: checks whether the drive's share of free superblocks is at least
@@ -247,9 +251,9 @@ impl Partial {
     #[inline]
     pub(crate) fn look_at_free_superblocks<P: Probe>(&mut self, core: &mut Core<P>) {
         if self.is_on {
-            self.on_ns += core.now - self.looked_at;
+            self.on_ns += core.now() - self.looked_at;
         }
-        self.looked_at = core.now;
+        self.looked_at = core.now();
         self.is_on = core.ftl().free_share(core.soon_free()) >= self.spec.min_free_blocks;
     }
 
@@ -264,21 +268,21 @@ impl Partial {
         lane: LaneId,
         read: &Transaction,
     ) -> Refreshed {
-        let _inside = core.inside.enter(Component::PartialRefresh);
-        if read.is_uncorrectable() || core.parts.is_marked(read.unit) {
+        let _inside = core.enter(Component::PartialRefresh);
+        if read.is_uncorrectable() || core.parts().is_marked(read.unit) {
             return Refreshed::Not;
         }
-        if core.read_counts.is_hot(read.unit) {
+        if core.is_hot(read.unit) {
             self.stats.hot_pages += 1;
             return Refreshed::Not;
         }
         let max_share = self.spec.max_share;
         let bytes = self.susceptible_bytes(core, read.unit);
-        if f64::from(bytes) > max_share * f64::from(core.geometry.unit_bytes) {
+        if f64::from(bytes) > max_share * f64::from(core.geometry().unit_bytes) {
             self.stats.too_susceptible += 1;
             return Refreshed::Not;
         }
-        let superblock = core.geometry.superblock_of(read.unit);
+        let superblock = core.geometry().superblock_of(read.unit);
         let entry = SusceptibleBits {
             base: read.unit,
             lpn: read.lpn,
@@ -300,7 +304,7 @@ impl Partial {
         read: &Transaction,
         entry: SusceptibleBits,
     ) -> Refreshed {
-        if !core.state.is_charged {
+        if !core.state().is_charged {
             return Refreshed::Not;
         }
         if !self.vsm.has_room(entry.bytes) {
@@ -321,8 +325,8 @@ impl Partial {
     /// what one program writes.
     fn put<P: Probe>(&mut self, core: &mut Core<P>, entry: SusceptibleBits) {
         self.vsm.push(entry);
-        self.pending.entry(core.geometry.superblock_of(entry.base).0).or_default().units += 1;
-        core.parts.set_pending(entry.base);
+        self.pending.entry(core.geometry().superblock_of(entry.base).0).or_default().units += 1;
+        core.mark_pending(entry.base);
         self.stats.partial_pages += 1;
         self.stats.susceptible_bytes += u64::from(entry.bytes);
         if self.vsm.fills_program() {
@@ -333,14 +337,14 @@ impl Partial {
     /// Draws the number of susceptible bits of a unit; returns their encoded size in bytes.
     fn susceptible_bytes<P: Probe>(&mut self, core: &mut Core<P>, unit: UnitId) -> u32 {
         let ratio = self.spec.susceptible_ratio.unwrap_or_else(|| core.susceptible_ratio(unit));
-        self.size.bytes_once(binomial(&mut self.draws, core.geometry.unit_bytes * 8, ratio)).max(1)
+        self.size.bytes_once(binomial(&mut self.draws, core.geometry().unit_bytes * 8, ratio)).max(1)
     }
 
     /// All units of a superblock have been read by the refresh job, and refreshed or written elsewhere: completes the
     /// refresh of the superblock, unless susceptible bits of the superblock are not yet in flash.
     #[inline(never)]
     pub(crate) fn end_superblock<P: Probe>(&mut self, core: &mut Core<P>, superblock: SuperblockId) {
-        let _inside = core.inside.enter(Component::PartialRefresh);
+        let _inside = core.enter(Component::PartialRefresh);
         core.mark_partially_refreshed(superblock);
         let pending = self.pending.entry(superblock.0).or_default();
         pending.is_read = true;
@@ -352,7 +356,7 @@ impl Partial {
     /// Completes the refresh of a superblock.
     fn complete<P: Probe>(&mut self, core: &mut Core<P>, superblock: SuperblockId) {
         self.pending.remove(&superblock.0);
-        core.levels.set_superblock(superblock, 0);
+        core.set_superblock_level(superblock, 0);
         core.wake(Wake::Refreshed(superblock));
     }
 
@@ -361,7 +365,7 @@ impl Partial {
         if self.links.live(lpn) == 0 {
             self.links.free(lpn);
             if let Some(old) = core.unmap(lpn) {
-                core.look_if_dead(core.geometry.superblock_of(old));
+                core.look_if_dead(core.geometry().superblock_of(old));
             }
         }
     }
@@ -386,10 +390,10 @@ impl Partial {
     /// With the oracle, if the unit's link leads to no entry of the unit: the read would get the bits of another unit.
     pub(crate) fn on_host_read<P: Probe>(&mut self, core: &Core<P>, slot: Slot) {
         let read = core.operation(slot);
-        if core.superblock(core.geometry.superblock_of(read.unit)).linked == 0 {
+        if core.superblock(core.geometry().superblock_of(read.unit)).linked == 0 {
             return;
         }
-        let Some((lpn, _)) = core.parts.of(read.unit) else { return };
+        let Some((lpn, _)) = core.parts().of(read.unit) else { return };
         self.stats.host_preads += 1;
         self.stats.merge_preads += u64::from(matches!(read.owner, Owner::Merge(_)));
         if !core.probe.needs_sequences() {
@@ -403,7 +407,7 @@ impl Partial {
         assert!(
             entries.iter().any(is_of_unit),
             "{} is linked to a combination page that has no entry of this base page",
-            core.geometry.show(read.unit)
+            core.geometry().show(read.unit)
         );
     }
 
@@ -412,20 +416,20 @@ impl Partial {
     pub(crate) fn unlink_marked<P: Probe>(&mut self, core: &mut Core<P>, unit: UnitId) {
         // The mark of a unit, out of all units of the drive, is rarely in the CPU's cache; the counts of its superblock
         // are.
-        let superblock = core.geometry.superblock_of(unit);
+        let superblock = core.geometry().superblock_of(unit);
         let may_be_marked =
             core.superblock(superblock).linked > 0 || self.pending.contains_key(&superblock.0);
-        if may_be_marked && core.parts.is_marked(unit) {
+        if may_be_marked && core.parts().is_marked(unit) {
             self.unlink(core, unit);
         }
     }
 
     #[cold]
     fn unlink<P: Probe>(&mut self, core: &mut Core<P>, unit: UnitId) {
-        let _inside = core.inside.enter(Component::PartialRefresh);
+        let _inside = core.enter(Component::PartialRefresh);
         let Some(combination) = core.unlink(unit) else {
             self.vsm.forget(unit);
-            self.on_entry_done(core, core.geometry.superblock_of(unit));
+            self.on_entry_done(core, core.geometry().superblock_of(unit));
             return;
         };
         if self.links.unlink(combination) {
@@ -444,8 +448,8 @@ impl Partial {
         done: &Transaction,
     ) {
         if let Some(old) = done.replaces
-            && core.superblock(core.geometry.superblock_of(old)).linked > 0
-            && core.parts.of(old).is_some()
+            && core.superblock(core.geometry().superblock_of(old)).linked > 0
+            && core.parts().of(old).is_some()
         {
             let is_copy = done.cause.job_verb().is_some();
             self.stats.promoted_pages += u64::from(is_copy);
@@ -486,20 +490,19 @@ impl Partial {
     /// and if no newer combination page has the link of the base unit.
     pub(crate) fn restore_links<P: Probe>(&mut self, core: &mut Core<P>, refresh: &mut Refresh) {
         let map = &core.ftl().map;
-        let lpns = (core.geometry.logical_units..map.len()).map(Lpn);
+        let lpns = (core.geometry().logical_units..map.len()).map(Lpn);
         let lpns = lpns.filter(|&lpn| core.ftl().is_combination(lpn));
         let mut found: Vec<(Lpn, UnitId)> = lpns.filter_map(|lpn| Some((lpn, map.get(lpn)?))).collect();
-        core.parts.forget();
-        core.physics.known.clear();
+        core.forget_links();
         self.links.restore(found.iter().copied());
         found.sort_by_key(|&(_, unit)| Reverse(core.sequence_of(unit)));
         for (lpn, _) in found {
             for (index, entry) in self.links.entries(lpn).clone().iter().enumerate() {
-                let superblock = core.geometry.superblock_of(entry.base);
+                let superblock = core.geometry().superblock_of(entry.base);
                 let is_live = core.is_newest(entry.lpn, entry.base)
                     && core.sequence_of(entry.base) == entry.sequence
                     && core.superblock(superblock).pe_cycles == entry.pe_cycles
-                    && !core.parts.is_marked(entry.base);
+                    && !core.parts().is_marked(entry.base);
                 if is_live {
                     self.link(core, lpn, index);
                 }
@@ -515,15 +518,15 @@ impl Partial {
         if !core.flash().keeps_ages() {
             return;
         }
-        for superblock in (0..core.geometry.superblocks)
+        for superblock in (0..core.geometry().superblocks)
             .map(SuperblockId)
             .filter(|&superblock| core.flash().rare(superblock).is_refreshed_partially)
         {
             let mut next = 0;
             while let Some(index) = core.next_valid(superblock, next) {
                 next = index + 1;
-                let unit = core.geometry.unit(superblock, index);
-                if !core.parts.is_marked(unit) && !core.flash().is_lost(unit) {
+                let unit = core.geometry().unit(superblock, index);
+                if !core.parts().is_marked(unit) && !core.flash().is_lost(unit) {
                     refresh.age_from(superblock, core.flash().stamp(unit).corrected);
                 }
             }

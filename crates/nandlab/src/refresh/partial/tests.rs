@@ -2,8 +2,8 @@
 //! of three units fit into a line.
 
 use super::*;
-use crate::core::Read;
 use crate::core::testing::{Event, LANE, MapInRam, Setup, decode, fill, next};
+use crate::core::{Read, State};
 use crate::ftl::StreamId;
 use crate::probe::NoProbe;
 use crate::sched::Start;
@@ -73,9 +73,9 @@ fn run(core: &mut Core<NoProbe>, partial: &mut Partial, map: &mut MapInRam) -> V
 
 /// The marks of units 0 to 3 of the superblock: `-` not marked, `p` pending, `l` linked.
 fn marks(core: &Core<NoProbe>) -> String {
-    let mark = |index: u32| match core.geometry.unit(SUPERBLOCK, index) {
-        unit if core.parts.is_pending(unit) => 'p',
-        unit if core.parts.of(unit).is_some() => 'l',
+    let mark = |index: u32| match core.geometry().unit(SUPERBLOCK, index) {
+        unit if core.parts().is_pending(unit) => 'p',
+        unit if core.parts().of(unit).is_some() => 'l',
         _ => '-',
     };
     (0..4).map(mark).collect()
@@ -103,7 +103,7 @@ fn a_line_is_programmed_when_it_is_full_and_its_units_are_linked_when_it_is_in_f
     assert_eq!(run(&mut core, &mut partial, &mut map), ["Refreshed(SuperblockId(0))"]);
     assert_eq!((marks(&core), partial.state(&core).linked_pages), ("llll".into(), 4));
     assert_eq!((partial.stats.combination_pages, partial.stats.partial_pages), (2, 4));
-    assert_eq!(core.operations.programmed_for(Cause::Refresh), 2);
+    assert_eq!(core.operations().programmed_for(Cause::Refresh), 2);
     partial.audit(&core, true).unwrap();
 }
 
@@ -115,7 +115,7 @@ fn links_end_with_their_base_units_and_the_combination_page_with_its_last_link()
     take(&mut core, &mut partial, reads);
     partial.empty_vsm(&mut core);
     run(&mut core, &mut partial, &mut map);
-    let (combination, bytes) = core.parts.of(reads[0].unit).expect("the unit is linked");
+    let (combination, bytes) = core.parts().of(reads[0].unit).expect("the unit is linked");
     // The number of susceptible bits is drawn at random; its mean is three tenths of the bits of the unit.
     assert!(bytes.abs_diff(4096 * 3 / 10) < 60, "{bytes} bytes");
     assert!(core.unit_of(combination).is_some());
@@ -163,7 +163,7 @@ fn a_unit_waits_for_room_in_the_vsm_while_a_line_is_programmed() {
     assert_eq!(run(&mut core, &mut partial, &mut map), ["UnitDone(LaneId(0))"; 2]);
     assert_eq!(marks(&core), "lllp");
     // While the capacitor is empty the VSM takes no further entries.
-    core.state.is_charged = false;
+    core.set_state(State { is_charged: false, ..*core.state() });
     let last = read(&mut core, 5);
     assert_eq!(take(&mut core, &mut partial, [last]), [Refreshed::Not]);
 }
@@ -174,9 +174,9 @@ fn read_hot_too_susceptible_and_uncorrectable_units_are_written_elsewhere() {
     let mut often = partial(&core, 2, 1.0);
     let mut susceptible = partial(&core, 2, 0.25);
     let first = read(&mut core, 0);
-    core.read_counts.count(first.unit);
+    core.count_host_read(first.unit);
     assert_eq!(take(&mut core, &mut susceptible, [first]), [Refreshed::Not], "three tenths exceed max_share");
-    core.read_counts.count(first.unit);
+    core.count_host_read(first.unit);
     let undecoded = Transaction { needed: 2, level: 1, ..read(&mut core, 1) };
     assert_eq!(take(&mut core, &mut often, [first, undecoded]), [Refreshed::Not; 2]);
     assert_eq!((susceptible.stats.too_susceptible, often.stats.hot_pages), (1, 1));
@@ -193,12 +193,12 @@ fn a_superblock_is_refreshed_partially_once_and_only_if_it_has_host_data() {
     assert!(partial.takes(&mut core, SUPERBLOCK, StreamId::GC));
     let combination = core.streams().named("combination");
     assert!(!partial.takes(&mut core, SUPERBLOCK, combination));
-    core.state.is_charged = false;
+    core.set_state(State { is_charged: false, ..*core.state() });
     assert!(
         !partial.takes(&mut core, SUPERBLOCK, StreamId::GC),
         "an empty capacitor does not back up the VSM"
     );
-    core.state.is_charged = true;
+    core.set_state(State { is_charged: true, ..*core.state() });
     partial.end_superblock(&mut core, SUPERBLOCK);
     assert!(
         !partial.takes(&mut core, SUPERBLOCK, StreamId::GC),
