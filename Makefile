@@ -84,7 +84,7 @@ test: $(VENV)/.stamp-dev
 test-rust:
 	cargo test --workspace -- --test-threads 1
 
-test-python:
+test-python: $(VENV)/.stamp-dev $(VENV)/.stamp-built
 	$(BIN)/python -m pytest -n 2
 
 test-programs:

@@ -302,7 +302,7 @@ impl Background {
     /// it: the one that has just opened a superblock, or one that finds no room.
     #[inline(always)]
     fn is_due<P: Probe>(core: &Core<P>, path: &DataPath<impl Map<P>>, lane: LaneId) -> bool {
-        let is_kept = || core.kept_from(lane).is_some_and(|from| from.is_some());
+        let is_kept = || core.kept_from(lane).flatten().is_some();
         let waits = || is_kept() || core.is_at_reserve(lane) || path.is_stuck();
         core.is_short(lane) && (!core.blocks_dies() || waits())
     }
@@ -472,7 +472,7 @@ impl Background {
     /// The lane is at its reserve: the die serves the erases of its dead superblocks with the priority of host writes.
     #[inline]
     fn promote_erases<P: Probe>(core: &mut Core<P>, lane: LaneId) {
-        let space = &mut core.space_mut(lane);
+        let space = core.space_mut(lane);
         if space.dead <= space.urgent_erases {
             return;
         }
@@ -491,14 +491,14 @@ impl Background {
         is_retired: bool,
     ) {
         let lane = core.geometry().lane_of(superblock);
-        let space = &mut core.space_mut(lane);
+        let space = core.space_mut(lane);
         if let Some(emptied) = space.emptied.take_if(|emptied| emptied.superblock == superblock) {
             self.victim_stats.on_erased(emptied.times.spans(core.now()));
             if emptied.is_urgent {
                 core.demote(lane);
             }
         }
-        let space = &mut core.space_mut(lane);
+        let space = core.space_mut(lane);
         space.dead -= 1;
         space.soon_free -= u32::from(!is_retired);
         if space.urgent_erases > space.dead {

@@ -366,7 +366,7 @@ fn gc_takes_the_forced_victim_while_a_translation_page_waits_and_only_kept_super
     };
     let mut path = DataPath {
         host: Host::new(None, 0, MS, &core),
-        map: Mapping::new(&map, &core, false),
+        map: Mapping::new(&map, &core),
         writes: Writes::new(&core),
     };
     // The reserve is a superblock for GC, which is kept, and a superblock for translation pages.

@@ -1,7 +1,7 @@
 //! The core outside simulated time: preconditioning, power loss, recovery, skipped time, and saved drives.
 
 use super::{Core, Space, Work};
-use crate::base::geometry::{DieId, LaneId, Lpn, SuperblockId, UnitId};
+use crate::base::geometry::{DieId, Geometry, LaneId, Lpn, SuperblockId, UnitId};
 use crate::base::policy::{PolicyError, PolicyFault, PolicySlot};
 use crate::base::units::Time;
 use crate::flash::{AgeStamp, Array, DEAD_LPN, ShapeId, Stamp, SuperblockState};
@@ -71,10 +71,13 @@ impl<'a, P: Probe> Offline<'a, P> {
     /// At power failure, takes back the units allocated to programs that will never begin, in superblocks on one die.
     /// `programmed` returns the number of units of a superblock on its die, the first ones, that will have been programmed
     /// or skipped. See [`Ftl::take_back_queued`].
-    pub(crate) fn take_back_queued(&mut self, programmed: impl Fn(&Array, SuperblockId, DieId) -> u32) {
+    pub(crate) fn take_back_queued(
+        &mut self,
+        programmed: impl Fn(&Geometry, &Array, SuperblockId, DieId) -> u32,
+    ) {
         let Core { ftl, array, geometry, .. } = &mut *self.0;
         let die = |superblock| geometry.die_of(geometry.lane_of(superblock));
-        ftl.take_back_queued(|superblock| programmed(array, superblock, die(superblock)));
+        ftl.take_back_queued(|superblock| programmed(geometry, array, superblock, die(superblock)));
     }
 
     /// Jobs, and erases of dead superblocks, that have not begun will not begin any more.
@@ -172,9 +175,7 @@ impl<'a, P: Probe> Offline<'a, P> {
 
     /// Erases a superblock without simulated time: it becomes free, or retires.
     pub(crate) fn erase_now(&mut self, superblock: SuperblockId) {
-        let core = &mut *self.0;
-        core.array.erase(&core.geometry, superblock);
-        core.ftl.release(&mut core.array, superblock, core.room.endurance);
+        self.0.end_erases(superblock);
     }
 
     // ---------------------------------------------------------------------------------------------- when power is back
@@ -380,7 +381,7 @@ impl<'a, P: Probe> Offline<'a, P> {
         if moved > core.stream_room(lane, stream) {
             return None;
         }
-        core.ftl.begin_emptying(&mut core.array, victim);
+        core.begin_emptying(victim);
         let mut index = 0;
         while let Some(next) = self.ftl.next_valid(victim, index) {
             index = next + 1;

@@ -393,9 +393,14 @@ impl<P: Probe> Core<P> {
         self.count_ended(FlashOp::Erase, cause, self.array.shape_id(superblock));
         let is_erased = self.array.erase_on_die(superblock, index);
         if is_erased {
-            self.array.erase(&self.geometry, superblock);
-            self.ftl.release(&mut self.array, superblock, self.room.endurance);
+            self.end_erases(superblock);
         }
         is_erased
+    }
+
+    /// All blocks of a superblock have been erased: it becomes free, or retires.
+    pub(super) fn end_erases(&mut self, superblock: SuperblockId) {
+        self.array.erase(&self.geometry, superblock);
+        self.ftl.release(&mut self.array, superblock, self.room.endurance);
     }
 }

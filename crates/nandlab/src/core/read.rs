@@ -449,8 +449,7 @@ impl<P: Probe> Core<P> {
 
     /// The stamp of new data of the controller: the next sequence number and the present AgeStamp.
     pub(crate) fn next_stamp(&mut self) -> Stamp {
-        self.sequence += 1;
-        Stamp { sequence: self.sequence, corrected: self.age_stamp_now() }
+        Stamp { sequence: self.next_sequence(), corrected: self.age_stamp_now() }
     }
 
     /// The stamp of a copy of the unit that `read` has read: the same sequence number, and the present AgeStamp, or

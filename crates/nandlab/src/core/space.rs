@@ -252,13 +252,18 @@ impl<P: Probe> Core<P> {
 
     /// The erase of the emptied superblock of a lane is going to be queued.
     pub(crate) fn begin_erase_of_emptied(&mut self, lane: LaneId) {
-        let superblock = self.emptied(lane).expect("the lane has an emptied superblock").superblock;
+        let emptied = self.room.spaces[lane.index()].emptied.as_mut();
+        let emptied = emptied.expect("the lane has an emptied superblock");
+        emptied.is_erasing = true;
+        emptied.times.begin_erase(self.now);
+        let superblock = emptied.superblock;
+        self.count_dead(superblock);
+    }
+
+    /// Counts a superblock without valid units, whose erase beside the jobs is going to be queued.
+    fn count_dead(&mut self, superblock: SuperblockId) {
         let soon_free = u32::from(!self.retires(superblock));
-        let space = &mut self.room.spaces[lane.index()];
-        if let Some(emptied) = &mut space.emptied {
-            emptied.is_erasing = true;
-            emptied.times.begin_erase(self.now);
-        }
+        let space = &mut self.room.spaces[self.geometry.lane_of(superblock).index()];
         space.dead += 1;
         space.soon_free += soon_free;
     }
@@ -532,12 +537,8 @@ impl<P: Probe> Core<P> {
     #[cold]
     #[inline(never)]
     fn found_dead(&mut self, superblock: SuperblockId) {
-        let lane = self.geometry.lane_of(superblock);
-        self.ftl.begin_emptying(&mut self.array, superblock);
-        let soon_free = u32::from(!self.retires(superblock));
-        let space = &mut self.room.spaces[lane.index()];
-        space.dead += 1;
-        space.soon_free += soon_free;
+        self.begin_emptying(superblock);
+        self.count_dead(superblock);
         self.wake(Wake::Dead(superblock));
     }
 

@@ -291,7 +291,6 @@ pub(crate) fn strike(core: &mut Core<NoProbe>) -> Option<(u32, Option<Ended>)> {
 }
 
 fn end(core: &mut Core<NoProbe>, done: &Transaction) {
-    let superblock = core.geometry.superblock_of(done.unit);
     if done.kind == FlashOp::Erase {
         core.end_erase(done.unit, done.cause);
         return;
@@ -305,15 +304,8 @@ fn end(core: &mut Core<NoProbe>, done: &Transaction) {
     {
         core.ftl.remap(&mut core.array, done.lpn, done.unit);
     }
-    let programmed = core.array.program(superblock, done.index);
-    let programmed = if done.skips > 0 {
-        core.array.skip_after(superblock, done.index, done.skips.into())
-    } else {
-        programmed
-    };
-    if programmed == core.shape(superblock).units {
-        core.ftl.close(&mut core.array, superblock, core.now);
-        core.wake(Wake::Space(core.geometry.lane_of(superblock)));
+    if core.end_program(done).is_closed {
+        core.wake(Wake::Space(core.geometry.lane_of(core.geometry.superblock_of(done.unit))));
     }
     if let Some(old) = done.replaces {
         core.unpin(core.geometry.superblock_of(old));
@@ -358,7 +350,7 @@ pub(crate) fn clear(core: &mut Core<NoProbe>, superblock: SuperblockId) {
         let lpn = core.array.lpn(core.geometry.unit(superblock, index));
         unmap(core, lpn.0);
     }
-    core.ftl.begin_emptying(&mut core.array, superblock);
+    core.begin_emptying(superblock);
     core.end_erase(core.geometry.unit(superblock, 0), crate::sched::Cause::Gc);
 }
 

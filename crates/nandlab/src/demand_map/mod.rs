@@ -74,13 +74,14 @@ pub(crate) struct Mapping {
 }
 
 impl Mapping {
-    /// The demand map of a drive, with an empty cache; `None` if the whole map is in RAM. With `verified`, the demand
-    /// map keeps an image of the contents of its translation pages for the oracle.
-    pub(crate) fn new<P: Probe>(spec: &MapSpec, core: &Core<P>, verified: bool) -> Option<Self> {
+    /// The demand map of a drive, with an empty cache; `None` if the whole map is in RAM. For a probe that checks data
+    /// the demand map keeps an image of the contents of its translation pages.
+    pub(crate) fn new<P: Probe>(spec: &MapSpec, core: &Core<P>) -> Option<Self> {
         let &MapSpec::Demand { cache_bytes, eviction, miss, write_back, .. } = spec else { return None };
         let (logical_units, unit_bytes, lanes) =
             (core.geometry().logical_units, core.geometry().unit_bytes, core.geometry().lanes as usize);
-        let demand = DemandMap::new(cache_bytes, eviction, logical_units, unit_bytes, verified);
+        let is_verified = core.probe.needs_sequences();
+        let demand = DemandMap::new(cache_bytes, eviction, logical_units, unit_bytes, is_verified);
         let waits = write_back == MapWriteBack::BeforeInsert;
         Some(Self {
             insertions: waits.then(|| Insertions::new(demand.pages.len())),
@@ -552,8 +553,11 @@ impl Mapping {
     }
 }
 
+/// The section of a saved drive.
+const SECTION: SectionKind = SectionKind { name: "demand map", version: 1 };
+
 impl<P: Probe> Mechanism<P> for Mapping {
-    const SECTION: Option<SectionKind> = Some(SectionKind { name: "demand map", version: 1 });
+    const SECTION: Option<SectionKind> = Some(SECTION);
 
     fn preconditioned(&mut self, offline: &mut Offline<'_, P>) -> Result<(), LaneId> {
         self.settle(offline)
@@ -568,8 +572,7 @@ impl<P: Probe> Mechanism<P> for Mapping {
 
     /// Empties the cache, and keeps the counters.
     fn power_lost(&mut self, offline: &mut Offline<'_, P>) {
-        let fresh = Self::new(&self.spec, &**offline, offline.probe.needs_sequences())
-            .expect("the spec has a demand map");
+        let fresh = Self::new(&self.spec, offline).expect("the spec has a demand map");
         let before = std::mem::replace(self, fresh);
         (self.stats, self.before_loss) = (before.stats, Some(Box::new(before.demand)));
     }
@@ -580,7 +583,7 @@ impl<P: Probe> Mechanism<P> for Mapping {
 
     /// The number of translation pages. Which of them are in flash is in the map.
     fn save(&self, _core: &Core<P>) -> Option<Section> {
-        let mut section = Section::new(<Self as Mechanism<P>>::SECTION?);
+        let mut section = Section::new(SECTION);
         section.put(self.demand.pages.len() as u64);
         Some(section)
     }

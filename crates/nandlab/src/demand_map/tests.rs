@@ -37,7 +37,7 @@ fn mapping_with(core: &Core<NoProbe>, entries: u64, miss: Miss) -> Mapping {
         miss,
         write_back: MapWriteBack::Async,
     };
-    Mapping::new(&spec, core, false).expect("a demand map")
+    Mapping::new(&spec, core).expect("a demand map")
 }
 
 /// Programs a translation page without simulating time.

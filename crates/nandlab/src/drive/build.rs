@@ -51,7 +51,7 @@ pub(super) fn core(spec: &Spec, is_watched: bool) -> core::Config {
 
 /// The demand map of a drive, with an empty cache; `None` if the whole map is in RAM.
 pub(super) fn mapping<P: Probe>(spec: &Spec, policies: &Policies, core: &Core<P>) -> Option<Mapping> {
-    let mut mapping = Mapping::new(&spec.ftl.map, core, core.probe.needs_sequences())?;
+    let mut mapping = Mapping::new(&spec.ftl.map, core)?;
     let cache = &mut mapping.demand.cache;
     if let Some(policy) = policies.map_eviction(cache.capacity()) {
         cache.evict_by(policy);

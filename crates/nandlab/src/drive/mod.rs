@@ -177,13 +177,13 @@ impl<P: Probe> Drive<P> {
     /// # Errors
     /// When a policy from outside does not fit the spec.
     pub fn build(spec: &Spec, policies: Policies, probe: P) -> Result<Self, BuildError> {
-        policies.check(spec)?;
         let core = Core::new(
             build::core(spec, probe.needs_sequences()),
             |geometry, array| build::ftl(spec, &policies, geometry, array),
             probe,
         );
         let geometry = core.geometry();
+        policies.check(spec, geometry.unit_bytes)?;
         let schemes = Schemes::new(spec, &policies, &core);
         let mut caching = Caching::new(&spec.cache, policies.cache(&spec.cache), &core);
         let mut buffer = Buffer::new(spec.ftl.buffer_bytes, geometry.unit_bytes);

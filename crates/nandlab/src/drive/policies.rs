@@ -155,8 +155,8 @@ impl Policies {
 
     /// Checks that the spec has what each policy from outside decides on, and that what a policy says of itself is
     /// possible.
-    pub(super) fn check(&self, spec: &Spec) -> Result<(), BuildError> {
-        let has_cache = spec.cache.size_bytes >= u64::from(spec.geometry().unit_bytes);
+    pub(super) fn check(&self, spec: &Spec, unit_bytes: u32) -> Result<(), BuildError> {
+        let has_cache = spec.cache.size_bytes >= u64::from(unit_bytes);
         let sync = self.sync.as_ref().filter(|_| has_cache).map(|sync| (sync.make)());
         let share_is_wrong = sync.as_ref().is_some_and(|sync| !(0.0..=1.0).contains(&sync.cold_share()));
         let keeps_no_budget = sync.is_some_and(|sync| !sync.keeps_budget());

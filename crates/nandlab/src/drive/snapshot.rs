@@ -112,7 +112,7 @@ impl<P: Probe> Drive<P> {
 
     /// The number of open superblocks of a lane in a file, by the numbers of the streams. Unused numbers are 0.
     fn saved_streams(&self) -> usize {
-        let streams = &self.core.streams();
+        let streams = self.core.streams();
         let last = streams.ids().map(|stream| streams.spec(stream).number).max();
         usize::from(last.unwrap_or_default() + 1).max(FIXED_NUMBERS.into())
     }
@@ -178,7 +178,7 @@ impl<P: Probe> Drive<P> {
                 out.put_u32(if is_valid { self.core.flash().lpn(unit).0 } else { DEAD_LPN })?;
             }
         }
-        let streams = &self.core.streams();
+        let streams = self.core.streams();
         let saved_streams = self.saved_streams();
         out.begin(LANES, 8 * self.core.ftl().lanes.len() as u64 * saved_streams as u64)?;
         for lane in self.core.ftl().lanes.iter() {

@@ -153,11 +153,9 @@ impl Rounds {
     pub(crate) fn new(geometry: &Geometry) -> Self {
         let spare = geometry.good_units() - geometry.logical_units;
         let host_pages_min = u64::from(spare.div_ceil(geometry.units_per_page)).max(1);
-        let mut ends = Vec::with_capacity(ROUNDS_MAX + 1);
-        ends.push(Count::default());
         let pages = geometry.good_units() / geometry.units_per_page;
         let pages_min = u64::from(pages).div_ceil(ROUNDS as u64);
-        Self { host_pages_min, pages_min, ends, due: host_pages_min }
+        Self { host_pages_min, pages_min, ends: Vec::new(), due: 0 }.beginning_at(Count::default())
     }
 
     /// The rounds of the same drive, whose results begin when the counts are `begin`.

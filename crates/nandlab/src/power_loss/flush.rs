@@ -9,7 +9,7 @@
 
 use super::cleaning::{Cleanings, GcMeans};
 use super::{Outage, PowerLoss, Schemes};
-use crate::base::geometry::{Cell, DieId, LaneId, Lpn, SuperblockId, UnitId};
+use crate::base::geometry::{Cell, DieId, Geometry, LaneId, Lpn, SuperblockId, UnitId};
 use crate::base::units::{Span, Time};
 use crate::core::{Core, Destination, Maps, Program};
 use crate::flash::{AgeStamp, Array, DEAD_LPN, Stamp};
@@ -145,10 +145,8 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             }
         }
         let dies_per_lane = self.core.geometry().dies_per_lane;
-        let programmed = |array: &Array, superblock: SuperblockId, die: DieId| {
-            // A superblock is on one die or on all.
-            let die_in_lane = if dies_per_lane == 1 { 0 } else { die.0 };
-            let now = || array.programmed_on(superblock, die_in_lane);
+        let programmed = |geometry: &Geometry, array: &Array, superblock: SuperblockId, die: DieId| {
+            let now = || array.programmed_on(superblock, geometry.die_in_lane(die));
             ends.get(&(superblock, die)).copied().unwrap_or_else(now)
         };
         if dies_per_lane == 1 {
@@ -159,7 +157,8 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             let next_ppn_plus_1 = self.core.lane(LaneId(0)).open_superblocks()[StreamId::HOST.index()];
             let next = next_ppn_plus_1.checked_sub(1).map(|ppn| UnitId(ppn as u32));
             let open = next.map(|next| self.core.geometry().superblock_of(next));
-            units.continue_by_die(open, |superblock, die| programmed(self.core.flash(), superblock, die));
+            let (geometry, array) = (self.core.geometry(), self.core.flash());
+            units.continue_by_die(open, |superblock, die| programmed(geometry, array, superblock, die));
         }
         units
     }
