@@ -434,8 +434,12 @@ def notes_part() -> str:
 def trace_formats_part() -> str:
     """The trace formats with their columns, units and traps, from the comments of their readers."""
     formats = CRATES / "nandlab-trace/src/format"
-    sources = {}
+    rows = (formats / "rows.rs").read_text()
+    comments = re.findall(r"((?:^///.*\n)+)pub\(super\) static (\w+): FormatInfo", rows, re.MULTILINE)
+    sources = {name.lower(): re.sub(r"^/// ?", "", comment, flags=re.MULTILINE) for comment, name in comments}
     for name, _ in trace.formats():
+        if name in sources:
+            continue
         source = (formats / f"{name.replace('-', '_')}.rs").read_text()
         lines = [line[3:].removeprefix(" ") for line in source.splitlines() if line.startswith("//!")]
         sources[name] = "\n".join(lines)

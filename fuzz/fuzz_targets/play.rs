@@ -9,7 +9,6 @@ use libfuzzer_sys::fuzz_target;
 use nandlab::drive::Drive;
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::drive::spec::load;
-use nandlab::base::units::Time;
 use std::path::Path;
 
 /// Settings of the drive: an input chooses one setting of each row.
@@ -41,7 +40,7 @@ fuzz_target!(|data: &[u8]| {
         let len = if op == Op::Flush { 0 } else { (u64::from(request[2]) + 1).min(sectors - first) };
         let offset = if op == Op::Flush { 0 } else { first };
         let fua = request[0] & 0x80 != 0 && op == Op::Write;
-        let request_of_host = Request { arrival: drive.now(), op, fua, offset: offset * 512, len: len * 512 };
+        let request_of_host = Request::new(op, offset * 512, len * 512).at(drive.now()).with_fua(fua);
         drive.submit(&request_of_host).expect("the drive refuses a valid request");
         match request[0] >> 3 & 7 {
             0 => _ = drive.cut_power(),

@@ -13,7 +13,7 @@ fuzz_target!(|data: &[u8]| {
     let [choice, format, content @ ..] = data else { return };
     let choice = *choice;
     // Each input is read by one reader only, because most of the cost of an input is the start of the reader thread.
-    let format = formats().nth(usize::from(*format) % (formats().len() + 1)).map(|f| f.name().to_owned());
+    let format = formats().nth(usize::from(*format) % (formats().len() + 1)).map(|f| f.name().into());
     let device = match choice >> 1 & 3 {
         0 | 1 => None,
         2 => Some(DeviceChoice::One("0".into())),

@@ -30,6 +30,7 @@ def stat(
     *,
     profile: str | None = None,
     format: str | None = None,
+    columns: str | None = None,
     device: str | Sequence[str] | None = None,
     only: str | None = None,
     window: tuple[str, str | None] | None = None,
@@ -43,20 +44,24 @@ def stat(
     """Statistics of a trace file, or of the look-alike that a profile generates (with the published numbers).
 
     `path` is a trace file and `profile` the name of a profile; exactly one of them is given. `format` is one of
-    `formats()`, by default detected from the content. `device` selects one device of a trace with several;
+    `formats()`, by default detected from the content. `columns` describes the columns of any other text instead, such
+    as `"time_ms, device, offset, size, op(1=read, 0=write)"`. `device` selects one device of a trace with several;
     `"concatenate"` takes all devices, one after another; a list of names takes these devices, in this order. `only` is
     `"reads"` or `"writes"`. `window` is a pair of times since the first request, such as `("1h", "2h")`: requests
     before the first time, or not before the second, are left out; if the second is `None`, the window has no end.
     `lenient` skips and counts damaged records, at most 10 % of all records, or the share that it gives (`0.3`).
-    `time_unit` (`"ps"`, `"ns"`, `"us"`, `"ms"` or `"s"`) is for formats that do not define a unit. `max_gap` (such as
-    `"30d"`, by default a day) is the longest accepted time between two records. `requests` is the number of requests to
-    read, by default all. `logical_bytes` is the capacity of the drive to which a profile is scaled, `seed` the seed of
-    the generator.
+    `time_unit` (`"ps"`, `"ns"`, `"us"`, `"ms"` or `"s"`) is for the formats that do not define a unit, `mqsim` and
+    `fio-iolog`. `max_gap` (such as `"30d"`, by default a day) is the longest accepted time between two records.
+    `requests` is the number of requests to read, by default all. `logical_bytes` is the capacity of the drive to which
+    a profile is scaled, `seed` the seed of the generator.
+
+    The key `read_as` of the result tells how a trace file is understood: its format, the units of its fields, its first
+    record, and, unless the format is named, the other formats that make other requests of its lines (`others`).
 
     Raises `TraceError` for a trace that cannot be read, `OutputError` for wrong arguments and operating-system errors.
     """
     options = _options(
-        profile, format, device, only, window, lenient, time_unit, max_gap, requests, logical_bytes, seed
+        profile, format, columns, device, only, window, lenient, time_unit, max_gap, requests, logical_bytes, seed
     )
     source = _source(path, profile)
     try:
@@ -70,6 +75,7 @@ def stat_by_device(
     path: str | os.PathLike[str],
     *,
     format: str | None = None,
+    columns: str | None = None,
     lenient: bool | float = False,
     time_unit: str | None = None,
     requests: int | None = None,
@@ -81,7 +87,7 @@ def stat_by_device(
     90 % of the page accesses), the highest address, and the mean rate over the duration of the whole file. The
     arguments and errors are those of `stat`.
     """
-    options = _options(None, format, None, None, None, lenient, time_unit, None, requests, None, None)
+    options = _options(None, format, columns, None, None, None, lenient, time_unit, None, requests, None, None)
     source = _source(path, None)
     try:
         found: list[dict[str, Any]] = json.loads(interruptible(lambda: _core.trace_stat_by_device(source, options)))
@@ -97,6 +103,7 @@ def convert(
     to: str,
     profile: str | None = None,
     format: str | None = None,
+    columns: str | None = None,
     device: str | Sequence[str] | None = None,
     only: str | None = None,
     window: tuple[str, str | None] | None = None,
@@ -118,13 +125,13 @@ def convert(
     """
     goal = Path(target)
     options = _options(
-        profile, format, device, only, window, lenient, time_unit, max_gap, requests, logical_bytes, seed
+        profile, format, columns, device, only, window, lenient, time_unit, max_gap, requests, logical_bytes, seed
     )
     options["drop"] = drop
     origin = _source(source, profile)
     if goal.is_dir():
         raise OutputError(f"{goal} is a directory: name the file to write")
-    if goal.suffix in (".zst", ".gz", ".xz"):
+    if goal.suffix in (".zst", ".gz", ".xz", ".bz2"):
         raise OutputError(
             f"{goal}: traces are written uncompressed: name the file {goal.stem}, and compress it afterwards"
         )
@@ -192,6 +199,7 @@ def _source(path: str | os.PathLike[str] | None, profile: str | None) -> str:
 def _options(
     profile: str | None,
     format: str | None,
+    columns: str | None,
     device: str | Sequence[str] | None,
     only: str | None,
     window: tuple[str, str | None] | None,
@@ -202,9 +210,12 @@ def _options(
     logical_bytes: int | None,
     seed: int | None,
 ) -> dict[str, Any]:
+    if format is not None and columns is not None:
+        raise OutputError("name either a format or the columns, not both")
     given = {
         "profile": profile,
         "format": format,
+        "columns": columns,
         "device": device if device is None or isinstance(device, str) else list(device),
         "only": only,
         "window": window,

@@ -1,9 +1,10 @@
 //! The section `[workload]`: the source of the requests, and their arrival times.
 
 use crate::base::units::{DAY, SECOND, Span, Time};
+use crate::columns::Columns;
 use crate::spec::{
-    ANY_TIME, COUNT, Check, Choices, FACTOR, Follows, FromVal, Key, OneOf, Params, Policy, Resolved, Rule,
-    SHARE, SHARE_ABOVE_0, SOME_TIME, Section, Val, ValueKind, When, above_0, choices, int, key, param,
+    ANY_TIME, COUNT, Check, Choices, FACTOR, Follows, FromVal, Key, Listed, OneOf, Params, Policy, Resolved,
+    Rule, SHARE, SHARE_ABOVE_0, SOME_TIME, Section, Val, ValueKind, When, above_0, choices, int, key, param,
     params, plain, show_num, value, with,
 };
 use std::path::PathBuf;
@@ -23,7 +24,7 @@ const ANY_SOURCE: When = When::Set(SOURCES.keys);
 
 impl Section for Option<WorkloadSpec> {
     const KEYS: &'static [Key] = &[
-        key("workload.trace", ValueKind::Path, "", "a trace file; .zst, .gz and .xz are decompressed"),
+        key("workload.trace", ValueKind::Path, "", "a trace file, plain, compressed or alone in an archive"),
         key(
             "workload.profile",
             ValueKind::Text,
@@ -33,7 +34,7 @@ impl Section for Option<WorkloadSpec> {
         key("workload.synthetic", ValueKind::Table(SyntheticSpec::PARAMS), "", "a synthetic workload"),
         key(
             "workload.format",
-            ValueKind::Slot(Format::CHOICES),
+            ValueKind::Slot(FORMATS),
             "",
             "the trace's format; recognised by its content when not given",
         )
@@ -78,7 +79,7 @@ impl Section for Option<WorkloadSpec> {
             "workload.time_unit",
             ValueKind::Slot(TimeUnit::CHOICES),
             "",
-            "unit of time of a format that does not fix it (MQSim's Time_Unit)",
+            "unit of time of a format that does not fix it: `mqsim` (its Time_Unit; ns when not given) and `fio-iolog` (us)",
         )
         .when(TRACE),
         key("workload.requests", REQUESTS, "", "number of requests; when not given, as many as in the trace")
@@ -148,7 +149,7 @@ impl Section for Option<WorkloadSpec> {
 fn source(values: &Resolved) -> Option<Source> {
     if let Some(path) = values.get("workload.trace") {
         return Some(Source::Trace(TraceSpec {
-            format: values.get("workload.format").map(|val| val.tag().to_string()),
+            format: values.get("workload.format").map(TraceFormat::new),
             device: device(values),
             lenient: match values.val("workload.lenient") {
                 Val::Bool(lenient) => lenient.then_some(SKIPPED_MAX),
@@ -215,13 +216,14 @@ pub struct TraceSpec {
     /// The file; a relative path starts at the spec's folder.
     pub path: PathBuf,
     /// The trace format; `None`: recognised by its content.
-    pub format: Option<String>,
+    pub format: Option<TraceFormat>,
     /// The device (ASU, volume, disk) whose requests are played, if the file has several; `None`: the only device.
     pub device: Option<DeviceChoice>,
     /// Whether damaged records are skipped and counted: the largest share of the records that may be damaged; `None`:
     /// the first damaged record is an error.
     pub lenient: Option<f64>,
-    /// Time unit in nanoseconds, for a format that does not fix it (MQSim); `None`: the format's default.
+    /// Time unit in nanoseconds, for a format that does not fix it ([`Format::has_time_unit`]); `None`: the format's
+    /// default.
     pub time_unit_ns: Option<f64>,
     /// The longest accepted time from one record to the next.
     pub max_gap_ns: Span,
@@ -247,6 +249,45 @@ impl TraceSpec {
     }
 }
 
+/// `workload.format`: the format of a trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TraceFormat {
+    /// The format with this name.
+    Named(String),
+    /// Text with these columns, as [`Columns::parse`] reads them.
+    Columns(String),
+}
+
+impl TraceFormat {
+    fn new(val: &Val) -> Self {
+        match val {
+            Val::Tag("columns", Some(columns)) => Self::Columns(columns.text().to_string()),
+            val => Self::Named(val.tag().to_string()),
+        }
+    }
+}
+
+impl<T: Into<String>> From<T> for TraceFormat {
+    fn from(name: T) -> Self {
+        Self::Named(name.into())
+    }
+}
+
+/// The choices of `workload.format`: the named formats, and `columns`.
+const FORMATS: &[Policy] = &{
+    let columns = value(
+        "columns",
+        &ValueKind::Text,
+        "any text: its columns with their units, such as \"time_ms, device, offset, size, op(1=read, 0=write)\"",
+    );
+    let mut all = [columns; Format::CHOICES.len() + 1];
+    let mut i = 0;
+    while i < Format::CHOICES.len() {
+        all[i] = Format::CHOICES[i];
+        i += 1;
+    }
+    all
+};
 /// The share of damaged records above which `workload.lenient = true` refuses a trace.
 pub const SKIPPED_MAX: f64 = 0.1;
 
@@ -261,7 +302,7 @@ const LENIENT: ValueKind = ValueKind::Either(&[
 ]);
 
 choices! {
-    /// `workload.format`: the trace formats. The crate `nandlab-trace` has the reader of each.
+    /// `workload.format`: the named trace formats. The crate `nandlab-trace` has the reader of each.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Format {
         /// Block traces of MSR Cambridge.
@@ -286,6 +327,25 @@ choices! {
         Systor = "systor": "Systor '17 VDI block traces (CSV)",
         /// Traces of VMware vscsiStats.
         Vscsi = "vscsi": "VMware vSCSI traces, versions 1 and 2 (binary; written: 1)",
+        /// Traces of Florida International University.
+        Fiu = "fiu": "FIU IODedup traces (homes, web, mail; read only)",
+        /// Traces of the Fujitsu K5 cloud.
+        K5cloud = "k5cloud": "Fujitsu K5 cloud storage traces (CSV; read only)",
+        /// Traces of CloudPhysics as text.
+        Cloudphysics = "cloudphysics": "CloudPhysics traces as CSV (read only; the binary ones are vscsi)",
+        /// Event traces of Windows.
+        Etw = "etw": "Windows event traces (Microsoft production traces; CSV; read only)",
+        /// The table of biosnoop.
+        Biosnoop = "biosnoop": "table of biosnoop (bcc, libbpf-tools; read only)",
+        /// The kernel's function tracer.
+        Ftrace = "ftrace": "block events of ftrace, trace-cmd and perf script (read only)",
+    }
+}
+
+impl Format {
+    /// Whether `workload.time_unit` states the unit of the format's times.
+    pub fn has_time_unit(self) -> bool {
+        matches!(self, Self::Mqsim | Self::FioIolog)
     }
 }
 
@@ -551,10 +611,36 @@ choices! {
 }
 
 /// The rules over the keys of `[workload]`.
-pub const RULES: &[Rule] = &[synthetic, bursts, warm_up, window];
+pub const RULES: &[Rule] = &[columns, time_unit, synthetic, bursts, warm_up, window];
 
 /// The keys that exclude each other.
 pub const EXCLUSIVE: &[&str] = &["workload.device", "workload.devices"];
+
+/// Refuses a description of columns that cannot be read.
+fn columns(check: &mut Check<'_>) -> Option<()> {
+    let Val::Tag("columns", Some(columns)) = check.get("workload.format")? else { return None };
+    if let Err(error) = Columns::parse(columns.text()) {
+        check.error(&["workload.format"], error.message, error.remedy);
+    }
+    Some(())
+}
+
+/// Refuses a unit of time beside a format that fixes it.
+fn time_unit(check: &mut Check<'_>) -> Option<()> {
+    check.get("workload.time_unit")?;
+    let format = check.tag("workload.format").filter(|format| !format.is_empty())?;
+    if !Format::ALL.iter().any(|of| of.has_time_unit() && of.choice().name == format) {
+        let message = match format {
+            "columns" => "has no effect: the columns state the unit of time".to_string(),
+            named => format!("has no effect: the format {named} fixes the unit of time"),
+        };
+        let takers: Vec<_> =
+            Format::ALL.iter().filter(|of| of.has_time_unit()).map(|of| of.choice().name).collect();
+        let remedy = format!("leave it out; it is for the formats {}", takers.join(" and "));
+        check.error(&["workload.time_unit"], message, remedy);
+    }
+    Some(())
+}
 
 fn window(check: &mut Check<'_>) -> Option<()> {
     let Window { from, to } = Window::from_val(check.get("workload.window")?);

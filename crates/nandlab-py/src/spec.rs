@@ -1,6 +1,7 @@
 //! Specs, and numbers that follow from a spec without a run: size of the workload, fitted drive, memory.
 
 use crate::errors::{RunError, spec_error, trace_error};
+use crate::trace::read_as;
 use nandlab::base::geometry::Geometry;
 use nandlab::drive::spec::{self, Loaded, WorkloadSpec};
 use nandlab::host::Op;
@@ -102,6 +103,14 @@ impl Spec {
     #[getter]
     fn raw_bytes(&self) -> u64 {
         self.geometry.raw_bytes()
+    }
+
+    /// How the trace of the workload is understood, as JSON; `None` for another workload, and for a trace that can be read
+    /// only once.
+    fn trace_reading(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        let Some(workload) = &self.loaded.spec.workload else { return Ok(None) };
+        let found = py.detach(|| read_as(&workload.source)).map_err(|error| trace_error(&error))?;
+        Ok(found.map(|found| found.to_string()))
     }
 
     /// Bytes of a mapping unit, which by default is the page.

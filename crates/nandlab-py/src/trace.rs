@@ -3,8 +3,8 @@
 use crate::errors::{TraceError, trace_error};
 use nandlab::base::units::{DAY, Span};
 use nandlab::drive::spec::{
-    Arrival, Beyond, DeviceChoice, Only, Part, ProfileSpec, SKIPPED_MAX, Source, TraceSpec, Window,
-    WorkloadSpec,
+    Arrival, Beyond, DeviceChoice, Only, Part, ProfileSpec, SKIPPED_MAX, Source, TraceFormat, TraceSpec,
+    Window, WorkloadSpec,
 };
 use nandlab::spec::Listed;
 use nandlab_trace::{ConvertOptions, KeptTraces};
@@ -20,7 +20,7 @@ const AMPLE_BYTES: u64 = 1 << 42;
 
 #[derive(Default)]
 struct Options {
-    format: Option<String>,
+    format: Option<TraceFormat>,
     device: Option<DeviceChoice>,
     part: Part,
     lenient: Option<f64>,
@@ -42,7 +42,8 @@ impl Options {
                 continue;
             }
             match key.extract::<&str>()? {
-                "format" => options.format = value.extract()?,
+                "format" => options.format = Some(TraceFormat::Named(value.extract()?)),
+                "columns" => options.format = Some(TraceFormat::Columns(value.extract()?)),
                 "device" => options.device = Some(device(&value)?),
                 "only" => options.part.only = Some(only(value.extract()?)?),
                 "window" => options.part.window = Some(window(value.extract()?)?),
@@ -139,7 +140,7 @@ fn unit_ns(name: &str) -> PyResult<f64> {
 }
 
 /// The trace file `name`.
-fn trace(name: &str, options: &Options) -> TraceSpec {
+fn trace_spec(name: &str, options: &Options) -> TraceSpec {
     TraceSpec {
         format: options.format.clone(),
         device: options.device.clone(),
@@ -151,11 +152,21 @@ fn trace(name: &str, options: &Options) -> TraceSpec {
     }
 }
 
+/// How a trace is understood, as JSON; `None` for a trace that can be read only once, such as a pipe, and for another
+/// source.
+pub(crate) fn read_as(source: &Source) -> Result<Option<serde_json::Value>, nandlab_trace::TraceError> {
+    let Source::Trace(trace) = source else { return Ok(None) };
+    if !std::fs::metadata(&trace.path).is_ok_and(|meta| meta.is_file()) {
+        return Ok(None);
+    }
+    Ok(Some(nandlab_trace::reading(trace, None)?.to_json()))
+}
+
 fn open(name: &str, options: &Options) -> Result<Box<dyn nandlab_trace::Source>, nandlab_trace::TraceError> {
     let source = if let Some(profile) = &options.profile {
         Source::Profile(ProfileSpec { name: profile.clone(), requests: options.requests })
     } else {
-        Source::Trace(trace(name, options))
+        Source::Trace(trace_spec(name, options))
     };
     let workload = WorkloadSpec {
         requests_max: if options.profile.is_some() { 0 } else { options.requests.unwrap_or(0) },
@@ -179,7 +190,11 @@ pub(crate) fn trace_stat(py: Python<'_>, path: &str, options: &Bound<'_, PyDict>
     let options = Options::from_dict(options)?;
     py.detach(|| {
         let mut source = open(path, &options)?;
-        Ok(nandlab_trace::stat(&mut *source)?.to_json().to_string())
+        let mut found = nandlab_trace::stat(&mut *source)?.to_json();
+        if options.profile.is_none() {
+            found["read_as"] = read_as(&Source::Trace(trace_spec(path, &options)))?.into();
+        }
+        Ok(found.to_string())
     })
     .map_err(|error| trace_error(&error))
 }
@@ -193,7 +208,8 @@ pub(crate) fn trace_stat_by_device(
 ) -> PyResult<String> {
     let options = Options::from_dict(options)?;
     py.detach(|| {
-        let stats = nandlab_trace::stat_by_device(&trace(path, &options), options.requests.unwrap_or(0))?;
+        let stats =
+            nandlab_trace::stat_by_device(&trace_spec(path, &options), options.requests.unwrap_or(0))?;
         let rows: Vec<_> = stats.iter().map(nandlab_trace::DeviceStat::to_json).collect();
         Ok(serde_json::Value::from(rows).to_string())
     })

@@ -1,4 +1,4 @@
-//! Opens a file, plain or compressed (recognized by content), and returns its lines or fixed-size records.
+//! Opens a file, plain, compressed or in an archive (`unpack`), and returns its lines or fixed-size records.
 //!
 //! A reader thread reads and decompresses the file in chunks. The reader thread sends filled chunks to the parser's
 //! thread and gets used chunks back, four in all. So reading and parsing overlap, and memory is bounded for files of
@@ -6,6 +6,7 @@
 
 use crate::error::{ErrorKind, Position, TraceError};
 use crate::stamp::{ReadBytes, Stamp, now};
+use crate::unpack::{Open, Refusal, unpack};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -111,6 +112,17 @@ impl Input {
             .in_file(path)
         };
         let mut hashed = None;
+        let again: Option<Box<Open>> = match content {
+            Some(bytes) => {
+                let bytes = Arc::clone(bytes);
+                Some(Box::new(move || Ok(Box::new(io::Cursor::new(Arc::clone(&bytes))))))
+            }
+            None if std::fs::metadata(path).is_ok_and(|meta| meta.is_file()) => {
+                let path = path.to_path_buf();
+                Some(Box::new(move || Ok(Box::new(File::open(&path)?))))
+            }
+            None => None,
+        };
         let (file, bytes_total): (Box<dyn Read + Send>, u64) = match content {
             Some(bytes) => (Box::new(io::Cursor::new(Arc::clone(bytes))), bytes.len() as u64),
             None => {
@@ -141,7 +153,7 @@ impl Input {
         let name = path.to_path_buf();
         let thread = std::thread::Builder::new()
             .name("nandlab-trace-input".into())
-            .spawn(move || pump(counted, &name, &to_parser, &to_reader))
+            .spawn(move || pump(counted, again, &name, &to_parser, &to_reader))
             .map_err(|e| failed(&e))?;
         let mut input = Self {
             path: path.to_path_buf(),
@@ -321,33 +333,25 @@ impl Input {
 }
 
 /// The reader thread: fills chunks until the end of the file, the first error, or the drop of the input.
-fn pump(mut counted: CountedRead, path: &Path, out: &SyncSender<Filled>, spent: &Receiver<Vec<u8>>) {
-    let mut magic = Vec::with_capacity(6);
-    let mut first = (&mut counted).take(6);
-    if let Err(e) = first.read_to_end(&mut magic) {
-        let _ = out.send(Err(stream_error(path, "file", &e)));
-        return;
-    }
-    let is = |m: &[u8]| magic.starts_with(m);
-    let skippable_zstd = magic.len() >= 4 && magic[0] & 0xf0 == 0x50 && magic[1..4] == [0x2a, 0x4d, 0x18];
-    let (zstd, gzip) = (is(&[0x28, 0xb5, 0x2f, 0xfd]) || skippable_zstd, is(&[0x1f, 0x8b]));
-    let xz = is(&[0xfd, b'7', b'z', b'X', b'Z', 0]);
-    let whole = io::Cursor::new(magic).chain(counted);
-    let (name, mut reader): (_, Box<dyn Read>) = if zstd {
-        match zstd::stream::read::Decoder::new(whole) {
-            Ok(decoder) => ("zstd stream", Box::new(decoder)),
-            Err(e) => {
-                let _ = out.send(Err(stream_error(path, "zstd stream", &e)));
-                return;
-            }
+fn pump(
+    counted: CountedRead,
+    again: Option<Box<Open>>,
+    path: &Path,
+    out: &SyncSender<Filled>,
+    spent: &Receiver<Vec<u8>>,
+) {
+    let (name, mut reader) = match unpack(Box::new(counted), again.as_deref()) {
+        Ok(unpacked) => unpacked,
+        Err(refusal) => {
+            let error = match refusal {
+                Refusal::Stream(name, e) => stream_error(path, name, &e),
+                Refusal::Content { message, remedy } => {
+                    TraceError::new(ErrorKind::Io, message, remedy).in_file(path)
+                }
+            };
+            let _ = out.send(Err(error));
+            return;
         }
-    } else if gzip {
-        let buffered = io::BufReader::with_capacity(1 << 16, whole);
-        ("gzip stream", Box::new(flate2::bufread::MultiGzDecoder::new(buffered)))
-    } else if xz {
-        ("xz stream", Box::new(liblzma::read::XzDecoder::new_multi_decoder(whole)))
-    } else {
-        ("file", Box::new(whole))
     };
     while let Ok(mut chunk) = spent.recv() {
         chunk.resize(CHUNK_BYTES, 0);

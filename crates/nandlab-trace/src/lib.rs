@@ -2,13 +2,14 @@
 //!
 //! [`open`] turns the `[workload]` section of a spec into a [`Source`] of requests in order of arrival. A source is a
 //! trace file in one of [`formats`], a look-alike of a published or recorded trace ([`profiles`]), or a synthetic
-//! workload. A trace file may be compressed; its compression is recognized by content. A trace is parsed on a thread of
+//! workload. A trace file may be compressed or inside an archive, which is recognized by content. [`reading`]
+//! tells how a trace is understood. A trace is parsed on a thread of
 //! its own, and what was parsed is kept for the next run ([`KeptTraces`]). [`stat`] computes the statistics of a source;
 //! [`convert`] writes a source in a trace format.
 //!
-//! Reading order: this file, `trace`, `format/mod` and `format/msr`, `input`, `batch`, `kept/mod`, `generate/profile`.
+//! Reading order: this file, `trace`, `format/mod`, `format/rows` and `format/columns`, `input`, `batch`, `kept/mod`, `generate/profile`.
 //!
-//! A first thread reads and decompresses the file (`input`), a second one parses it, brings it into order of time and
+//! A first thread reads and decompresses the file (`input`, `unpack`), a second one parses it, brings it into order of time and
 //! checks it (`trace`, `order`, `device`, `format`), and the thread of the simulation takes its requests in batches
 //! (`batch`). Both exchanges use again what has been used, so memory is bounded and nothing is allocated per request. A
 //! batch holds the positions of the counts of skipped records and ends with the error, so a source returns the same at
@@ -29,6 +30,7 @@ mod order;
 mod parse;
 mod part;
 mod play;
+mod reading;
 mod records;
 mod repeat;
 mod source;
@@ -36,6 +38,7 @@ mod stamp;
 mod stat;
 mod tally;
 mod trace;
+mod unpack;
 
 pub use by_device::{DeviceStat, stat_by_device};
 pub use convert::{Conversion, ConvertOptions, convert};
@@ -43,6 +46,7 @@ pub use error::{ErrorKind, Position, TraceError};
 pub use format::{FormatInfo, formats};
 pub use generate::{Published, profile, profiles};
 pub use kept::{KeptSize, KeptTraces};
+pub use reading::{FirstRecord, OtherReading, Reading, reading};
 pub use source::Source;
 pub use stat::{TraceStat, stat};
 pub use tally::{Reason, Tally};

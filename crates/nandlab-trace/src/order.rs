@@ -28,6 +28,12 @@ pub(crate) struct Item {
     pub(crate) len: u64,
 }
 
+impl Item {
+    /// The content of a place that no record has used.
+    pub(crate) const NONE: Self =
+        Self { time_ns: 0, number: 0, op: Op::Read, fua: false, flush_first: false, offset: 0, len: 0 };
+}
+
 /// A sorting buffer of at most [`WINDOW`] records; `pop` returns the earliest record in the buffer.
 #[derive(Default)]
 pub(crate) struct Window(BinaryHeap<Reverse<Item>>);
@@ -46,45 +52,76 @@ impl Window {
     }
 }
 
-/// Records of [`Nearly`] at most.
-const NEARLY: usize = 1 << 12;
+/// Records of [`Nearly`] at most: few enough for the first cache of a processor.
+const NEARLY: usize = 1 << 9;
 /// The longest time, in nanoseconds, by which [`Nearly`] takes a record forward.
 const NEARLY_NS: u64 = SECOND;
 
 /// A queue of at most [`NEARLY`] records, which takes a record forward to its place in time. A record that would be
 /// taken forward by more than [`NEARLY_NS`] keeps its place in the file, so that its damaged time is found.
-#[derive(Default)]
 pub(crate) struct Nearly {
-    items: VecDeque<Item>,
+    /// A ring of the records, which begins at `first`.
+    items: Box<[Item; NEARLY]>,
+    first: usize,
+    len: usize,
     /// Records that were taken forward.
     pub(crate) sorted: u64,
 }
 
+impl Default for Nearly {
+    fn default() -> Self {
+        Self { items: Box::new([Item::NONE; NEARLY]), first: 0, len: 0, sorted: 0 }
+    }
+}
+
 impl Nearly {
+    #[inline]
     pub(crate) fn is_full(&self) -> bool {
-        self.items.len() >= NEARLY
+        self.len == NEARLY
     }
 
+    /// The record at a place of the queue, which may be one beyond its end.
     #[inline]
-    pub(crate) fn push(&mut self, item: Item) {
-        match self.items.back() {
-            Some(last) if last.time_ns > item.time_ns => self.insert(item),
-            _ => self.items.push_back(item),
+    fn at(&mut self, place: usize) -> &mut Item {
+        &mut self.items[(self.first + place) % NEARLY]
+    }
+
+    /// Adds a record to a queue that is not full.
+    #[inline]
+    pub(crate) fn push(&mut self, item: &Item) {
+        let place = self.len;
+        self.len += 1;
+        if place > 0 && self.at(place - 1).time_ns > item.time_ns {
+            self.insert(place, item);
+        } else {
+            *self.at(place) = *item;
         }
     }
 
     #[cold]
-    fn insert(&mut self, item: Item) {
-        let is_later =
-            |other: &&Item| other.time_ns > item.time_ns && other.time_ns - item.time_ns <= NEARLY_NS;
-        let places = self.items.iter().rev().take_while(is_later).count();
-        self.sorted += u64::from(places > 0);
-        self.items.insert(self.items.len() - places, item);
+    fn insert(&mut self, last: usize, item: &Item) {
+        let mut place = last;
+        while place > 0 {
+            let before = *self.at(place - 1);
+            if before.time_ns <= item.time_ns || before.time_ns - item.time_ns > NEARLY_NS {
+                break;
+            }
+            *self.at(place) = before;
+            place -= 1;
+        }
+        *self.at(place) = *item;
+        self.sorted += u64::from(place < last);
     }
 
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<Item> {
-        self.items.pop_front()
+        if self.len == 0 {
+            return None;
+        }
+        let item = *self.at(0);
+        self.first = (self.first + 1) % NEARLY;
+        self.len -= 1;
+        Some(item)
     }
 }
 

@@ -16,7 +16,7 @@ pub(crate) fn bad(field: &'static str, value: &[u8], expected: &str) -> TraceErr
 }
 
 #[cold]
-fn missing(field: &'static str) -> TraceError {
+pub(crate) fn missing(field: &'static str) -> TraceError {
     TraceError::new(ErrorKind::Malformed, "expected a value, found the end of the line", CORRECT_RECORD)
         .field_name(field)
 }
@@ -27,42 +27,6 @@ pub(crate) const US: u64 = nandlab_base::base::units::US.ns();
 pub(crate) const MS: u64 = nandlab_base::base::units::MS.ns();
 /// One second in nanoseconds.
 pub(crate) const SECOND: u64 = nandlab_base::base::units::SECOND.ns();
-
-/// The columns of a line, separated by the byte `separator`. Blanks around a value are ignored.
-pub(crate) struct Columns<'a> {
-    rest: Option<&'a [u8]>,
-    separator: u8,
-}
-
-impl<'a> Columns<'a> {
-    pub(crate) fn comma(line: &'a [u8]) -> Self {
-        Self { rest: Some(line), separator: b',' }
-    }
-
-    /// The next column, if there is one.
-    #[inline]
-    pub(crate) fn optional(&mut self) -> Option<&'a [u8]> {
-        let rest = self.rest?;
-        let n = rest.iter().position(|&b| b == self.separator);
-        let (value, rest) = n.map_or((rest, None), |n| (&rest[..n], Some(&rest[n + 1..])));
-        self.rest = rest;
-        Some(trimmed(value))
-    }
-
-    /// The next column; an error if the line has no further column.
-    #[inline]
-    pub(crate) fn next(&mut self, field: &'static str) -> Result<&'a [u8], TraceError> {
-        self.optional().ok_or_else(|| missing(field))
-    }
-
-    /// Refuses further columns.
-    pub(crate) fn end(&mut self) -> Result<(), TraceError> {
-        match self.optional() {
-            None => Ok(()),
-            Some(value) => Err(bad("(end of line)", value, "no further column")),
-        }
-    }
-}
 
 /// The words of a line, separated by spaces and tabs.
 pub(crate) struct Words<'a>(pub(crate) &'a [u8]);
@@ -84,31 +48,6 @@ impl<'a> Words<'a> {
         self.optional().ok_or_else(|| missing(field))
     }
 
-    /// The next word and the number that it spells in at most 19 digits, in one pass. `None` for another word or none, and
-    /// then some of the words are gone.
-    #[inline(always)]
-    pub(crate) fn number(&mut self) -> Option<(&'a [u8], u64)> {
-        let mut start = 0;
-        while is_blank(*self.0.get(start)?) {
-            start += 1;
-        }
-        let (mut end, mut n) = (start, 0u64);
-        while let Some(&b) = self.0.get(end) {
-            let digit = b.wrapping_sub(b'0');
-            if digit > 9 {
-                if is_blank(b) {
-                    break;
-                }
-                return None;
-            }
-            n = n.wrapping_mul(10).wrapping_add(digit.into());
-            end += 1;
-        }
-        let word = &self.0[start..end];
-        self.0 = &self.0[end..];
-        (word.len() <= 19).then_some((word, n))
-    }
-
     /// Refuses further words.
     pub(crate) fn end(&mut self) -> Result<(), TraceError> {
         match self.optional() {
@@ -119,7 +58,7 @@ impl<'a> Words<'a> {
 }
 
 #[inline]
-fn is_blank(b: u8) -> bool {
+pub(crate) fn is_blank(b: u8) -> bool {
     b == b' ' || b == b'\t'
 }
 
@@ -225,7 +164,8 @@ pub(crate) fn time(field: &'static str, value: &[u8], unit_ns: u64) -> Result<u6
     whole.checked_mul(unit_ns).and_then(|ns| ns.checked_add(part)).ok_or_else(|| too_late(field, value))
 }
 
-const POWERS: [u64; 19] = {
+/// The powers of ten that 64 bits hold.
+pub(crate) const POWERS: [u64; 19] = {
     let mut powers = [1u64; 19];
     let mut i = 1;
     while i < 19 {
@@ -267,6 +207,99 @@ pub(crate) fn ticks(field: &'static str, value: &[u8], unit_ns: u64) -> Result<u
         Some(n) => n.checked_mul(unit_ns).ok_or_else(|| too_late(field, value)),
         None => Err(time_error(field, value)),
     }
+}
+
+/// The largest whole number below which floating-point numbers hold every whole number.
+const EXACT_MAX: u64 = 1 << 53;
+
+/// The whole number that `value` spells with decimals that are all 0, such as `4096.0`; `None` for other text.
+fn decimal_whole(field: &'static str, value: &[u8]) -> Option<Result<u64, TraceError>> {
+    let dot = value.iter().position(|&b| b == b'.')?;
+    let whole = digits(&value[..dot]).filter(|_| value[dot + 1..].iter().all(|&b| b == b'0'))?;
+    if whole <= EXACT_MAX {
+        return Some(Ok(whole));
+    }
+    Some(Err(TraceError::new(
+        ErrorKind::Malformed,
+        format!(
+            "expected a whole number, found {}: a program has stored it as a floating-point number, which has lost its last \
+             digits",
+            quoted(value)
+        ),
+        "fetch the original trace: this copy has lost digits",
+    )
+    .field_name(field)))
+}
+
+/// An unsigned integer below 2^64, also with decimals that are all 0; `expected` is a noun phrase for messages.
+pub(crate) fn whole(field: &'static str, value: &[u8], expected: &str) -> Result<u64, TraceError> {
+    match digits(value) {
+        Some(n) => Ok(n),
+        None => decimal_whole(field, value).unwrap_or_else(|| Err(integer_error(field, value, expected))),
+    }
+}
+
+/// A time as an integer number of units of `unit_ns` nanoseconds, also with decimals that are all 0. The result is in
+/// nanoseconds.
+pub(crate) fn whole_time(field: &'static str, value: &[u8], unit_ns: u64) -> Result<u64, TraceError> {
+    let ticks = match digits(value) {
+        Some(n) => n,
+        None => decimal_whole(field, value).unwrap_or_else(|| Err(time_error(field, value)))?,
+    };
+    ticks.checked_mul(unit_ns).ok_or_else(|| too_late(field, value))
+}
+
+/// A hexadecimal number, with or without `0x`.
+pub(crate) fn hexadecimal(field: &'static str, value: &[u8]) -> Result<u64, TraceError> {
+    let digits = value.strip_prefix(b"0x").or_else(|| value.strip_prefix(b"0X")).unwrap_or(value);
+    let number = std::str::from_utf8(digits).ok().filter(|text| !text.starts_with('+'));
+    number
+        .and_then(|text| u64::from_str_radix(text, 16).ok())
+        .ok_or_else(|| bad(field, value, "a hexadecimal number below 2^64"))
+}
+
+/// A date and a time of day, such as `2024-01-31 12:34:56.789`, `2024-01-31T12:34:56Z` or with `+09:00`, in nanoseconds
+/// since 1970 (UTC).
+pub(crate) fn date(field: &'static str, value: &[u8]) -> Result<u64, TraceError> {
+    date_ns(value).ok_or_else(|| {
+        bad(field, value, "a date and a time of day since 1970, such as 2024-01-31 12:34:56.789")
+    })
+}
+
+fn date_ns(value: &[u8]) -> Option<u64> {
+    let number = |range: std::ops::Range<usize>| digits(value.get(range)?);
+    let is = |at: usize, of: &[u8]| value.get(at).is_some_and(|b| of.contains(b));
+    if !(is(4, b"-/") && is(7, b"-/") && is(10, b"T ") && is(13, b":") && is(16, b":")) {
+        return None;
+    }
+    let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
+    let (hour, minute) = (number(11..13)?, number(14..16)?);
+    let rest = &value[17..];
+    let zone = rest.iter().position(|b| matches!(b, b'Z' | b'+' | b'-')).unwrap_or(rest.len());
+    let (seconds, zone) = rest.split_at(zone);
+    let second_ns = time("", seconds, SECOND).ok()?;
+    let east_min: i64 = match zone {
+        b"" | b"Z" => 0,
+        [sign, h1, h2, b':', m1, m2] => {
+            let minutes = digits(&[*h1, *h2])? * 60 + digits(&[*m1, *m2])?;
+            if *sign == b'-' { -(minutes as i64) } else { minutes as i64 }
+        }
+        _ => return None,
+    };
+    let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let lengths = [31, 28 + u64::from(is_leap), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let in_month = (month as usize).checked_sub(1).and_then(|month| lengths.get(month))?;
+    if year < 1970 || !(1..=*in_month).contains(&day) || hour > 23 || minute > 59 || second_ns >= 61 * SECOND
+    {
+        return None;
+    }
+    let leaps = |year: u64| year / 4 - year / 100 + year / 400;
+    let days = (year - 1970) * 365 + leaps(year - 1) - leaps(1969)
+        + lengths[..month as usize - 1].iter().sum::<u64>()
+        + day
+        - 1;
+    let minutes = ((days * 24 + hour) * 60 + minute) as i64 - east_min;
+    u64::try_from(minutes).ok()?.checked_mul(60 * SECOND)?.checked_add(second_ns)
 }
 
 /// The bytes of an address or length that is given in sectors of 512 bytes.
@@ -348,6 +381,35 @@ mod tests {
         assert_eq!(integer("n", b"18446744073709551615", "a number").unwrap(), u64::MAX);
         let error = sectors("n", b"18446744073709551615").unwrap_err();
         assert!(error.message().contains("whose byte address is below 2^64"), "{error}");
+    }
+
+    #[test]
+    fn whole_numbers_may_have_decimals_that_are_0() {
+        assert_eq!(whole("n", b"4096.0", "a number").unwrap(), 4096);
+        assert_eq!(whole_time("t", b"1577808000000626.000", 1000).unwrap(), 1_577_808_000_000_626_000);
+        let error = whole("n", b"128166372011600556.0", "a number").unwrap_err();
+        assert!(error.message().contains("lost its last digits"), "{error}");
+        for text in [&b"4096.5"[..], b".0", b"4e3", b"1.0.0", b"-1.0"] {
+            assert!(whole("n", text, "a number").is_err());
+        }
+        assert_eq!(hexadecimal("n", b"0x1F").unwrap(), 31);
+        assert_eq!(hexadecimal("n", b"1f").unwrap(), 31);
+        assert!(hexadecimal("n", b"").is_err() && hexadecimal("n", b"+1").is_err());
+    }
+
+    #[test]
+    fn dates_are_utc() {
+        for (text, ns) in [
+            ("1970-01-01 00:00:00", 0),
+            ("2024-02-29T12:34:56.789Z", 1_709_210_096_789_000_000),
+            ("2024-03-01T00:00:00+09:00", 1_709_218_800_000_000_000),
+            ("2018/10/01 00:00:00", 1_538_352_000_000_000_000),
+        ] {
+            assert_eq!(date("t", text.as_bytes()).unwrap(), ns, "{text}");
+        }
+        for text in ["2023-02-29 00:00:00", "2024-13-01 00:00:00", "2024-01-01", "1969-12-31 00:00:00", ""] {
+            assert!(date("t", text.as_bytes()).is_err(), "{text}");
+        }
     }
 
     #[test]

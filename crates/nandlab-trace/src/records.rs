@@ -2,15 +2,19 @@
 
 use crate::detect;
 use crate::error::{ErrorKind, Position, TraceError};
-use crate::format::{FormatInfo, Reader, ReaderOptions, find};
+use crate::format::{COLUMNS, FormatInfo, Order, Reader, ReaderOptions, described, find};
 use crate::input::{Content, Input};
-use nandlab_base::workload::TraceSpec;
+use nandlab_base::workload::{TraceFormat, TraceSpec};
+use std::path::Path;
 
 /// The records of an open file, of all devices.
 pub(crate) struct Records {
     pub(crate) input: Input,
     pub(crate) reader: Box<dyn Reader>,
-    pub(crate) info: &'static FormatInfo,
+    /// The name of the format.
+    pub(crate) format: &'static str,
+    pub(crate) order: Order,
+    pub(crate) options: ReaderOptions,
     record_bytes: Option<usize>,
 }
 
@@ -20,18 +24,33 @@ impl Records {
         let input = Input::open(&spec.path, content, hash)?;
         let options = ReaderOptions { time_unit_ns: spec.time_unit_ns };
         let in_file = |e: TraceError| e.in_file(&spec.path);
-        let info = match &spec.format {
-            Some(name) => find(name).ok_or_else(|| in_file(detect::unknown(name)))?,
-            None if input.head().is_empty() => return Err(in_file(empty(0))),
-            None => detect::detect(input.head(), &options).map_err(in_file)?,
+        if is_raw_blktrace(input.head()) {
+            return Err(in_file(raw_blktrace(&spec.path)));
+        }
+        let named =
+            |info: &'static FormatInfo| Ok((info.name(), info.order, info.reader(input.head(), &options)?));
+        let found = match &spec.format {
+            Some(TraceFormat::Columns(text)) => {
+                described(text, input.head(), &options).map(|reader| (COLUMNS, Order::Ascending, reader))
+            }
+            Some(TraceFormat::Named(name)) => find(name).ok_or_else(|| detect::unknown(name)).and_then(named),
+            None if input.head().is_empty() => Err(empty(0)),
+            None => detect::detect(input.head(), &options).and_then(named),
         };
-        let reader = match (info.reader)(input.head(), &options) {
-            Ok(reader) => reader,
-            Err(_) if input.head().is_empty() => return Err(in_file(empty(0))),
+        let (format, order, reader) = match found {
+            Ok(found) => found,
+            Err(e) if input.head().is_empty() && e.kind() == ErrorKind::Malformed => {
+                return Err(in_file(empty(0)));
+            }
             Err(e) => return Err(in_file(e)),
         };
         let record_bytes = reader.record_bytes();
-        Ok(Self { input, reader, info, record_bytes })
+        Ok(Self { input, reader, format, order, options, record_bytes })
+    }
+
+    /// Bytes per record of a binary format; `None` for a text format.
+    pub(crate) fn record_bytes(&self) -> Option<usize> {
+        self.record_bytes
     }
 
     #[inline]
@@ -48,6 +67,21 @@ impl Records {
             Some(size) => Position::Record { number, offset: number.saturating_sub(1) * size as u64 },
         }
     }
+}
+
+/// Whether the file is the binary output of blktrace: its events begin with this number, in either byte order.
+fn is_raw_blktrace(head: &[u8]) -> bool {
+    head.starts_with(b"\x07tae") || head.starts_with(b"eat\x07")
+}
+
+fn raw_blktrace(path: &Path) -> TraceError {
+    let file = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let device = file.split(".blktrace").next().unwrap_or_default();
+    TraceError::new(
+        ErrorKind::Format,
+        "is the binary output of blktrace, one of several files",
+        format!("convert them to text with blkparse -i {device} -o {device}.txt, and name that file"),
+    )
 }
 
 /// The error of a file without a request; `skipped` malformed records have been skipped.

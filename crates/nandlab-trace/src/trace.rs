@@ -13,9 +13,11 @@ use crate::tally::{Reason, Tally};
 use nandlab_base::base::request::{Op, Request};
 use nandlab_base::base::units::{Span, Time};
 use nandlab_base::base::words::duration;
-use nandlab_base::workload::{DeviceChoice, Format, TraceSpec};
+use nandlab_base::workload::{DeviceChoice, TraceSpec};
 use std::collections::VecDeque;
 
+/// The format of whose files a spreadsheet often makes all times equal.
+const MSR: &str = "msr";
 /// An MSR trace whose first 1000 requests all have the same time is damaged.
 const EQUAL_TIMES: u64 = 1000;
 /// A shorter MSR trace is damaged if it has at least 50 requests and all have the same time.
@@ -34,11 +36,14 @@ pub(crate) struct TraceSource {
     nearly: Nearly,
     spread: SecondSpread,
     ready: VecDeque<Request>,
-    /// Records that have been read and not yet turned into requests, in their order. The records after a record show
-    /// whether its time is damaged.
+    /// Places of the record whose time is checked, and of the record after it, which shows whether the time is damaged.
+    slots: [Item; 2],
+    /// The slot of the next record, whose time has not been checked yet.
+    at: usize,
+    /// Whether that slot has a record.
+    has_next: bool,
+    /// Records that have been read after that of the slot, in their order.
     ahead: VecDeque<Item>,
-    /// The next record, whose time has not been checked yet.
-    next: Option<Item>,
     /// The error after the last record that was read.
     error: Option<TraceError>,
     /// Time of the first accepted record, which is arrival 0.
@@ -74,8 +79,10 @@ impl TraceSource {
             nearly: Nearly::default(),
             spread: SecondSpread::default(),
             ready: VecDeque::new(),
+            slots: [Item::NONE; 2],
+            at: 0,
+            has_next: false,
             ahead: VecDeque::new(),
-            next: None,
             error: None,
             first_ns: None,
             last: (0, 0),
@@ -90,7 +97,7 @@ impl TraceSource {
 
     /// The name of the trace format.
     pub(crate) fn format_name(&self) -> &'static str {
-        self.records.info.name()
+        self.records.format
     }
 
     /// The hash and state of the file ([`Input::read_bytes`]). Called after the last request. `None` also if the file
@@ -99,12 +106,13 @@ impl TraceSource {
         self.records.input.read_bytes().filter(|read| self.selection.is_of(read.hash))
     }
 
-    /// The next record of the selected devices that parses and passes [`checked_offset`].
-    fn read_one(&mut self) -> Result<Option<Item>, TraceError> {
+    /// Reads the next record of the selected devices that parses and passes [`checked_offset`] into a slot. `false`: the
+    /// file has ended.
+    fn read_one(&mut self, slot: usize) -> Result<bool, TraceError> {
         loop {
             if self.read_to_end || !self.records.advance()? {
                 self.read_to_end = true;
-                return Ok(None);
+                return Ok(false);
             }
             let number = self.records.input.number();
             let parsed = self.records.reader.parse(self.records.input.current(), number);
@@ -124,18 +132,18 @@ impl TraceSource {
                 Ok(Parsed::End) => {
                     self.tally.records -= 1;
                     self.read_to_end = true;
-                    return Ok(None);
+                    return Ok(false);
                 }
                 Ok(Parsed::Request(raw)) => match self.selection.pick(raw.device) {
                     Picked::Other => continue,
                     Picked::Several => {
-                        let at = self.records.position(number);
                         let second = raw.device.to_vec();
+                        let at = self.records.position(number);
                         return Err(self.selection.several(&mut self.records, &second).at(at));
                     }
                     Picked::Base(base) => match checked_offset(&raw, base) {
                         Ok(offset) => {
-                            return Ok(Some(Item {
+                            self.slots[slot] = Item {
                                 time_ns: raw.time_ns,
                                 number,
                                 op: raw.op,
@@ -143,7 +151,8 @@ impl TraceSource {
                                 flush_first: raw.flush_first,
                                 offset,
                                 len: raw.len,
-                            }));
+                            };
+                            return Ok(true);
                         }
                         Err(error) => error,
                     },
@@ -162,100 +171,126 @@ impl TraceSource {
         self.skipped += 1;
     }
 
-    /// The next record in order of time. The [`Order`] of the format decides whether records are sorted within a
-    /// window, spread over their second, or taken as they are.
+    /// Puts the next record in order of time into a slot. The [`Order`] of the format decides whether records are sorted
+    /// within a window, spread over their second, or taken as they are. `false`: the trace has ended.
     #[inline]
-    fn next_item(&mut self) -> Result<Option<Item>, TraceError> {
-        match self.records.info.order {
-            Order::Ascending => self.read_one(),
+    fn next_item(&mut self, slot: usize) -> Result<bool, TraceError> {
+        let item = match self.records.order {
+            Order::Ascending => return self.read_one(slot),
             Order::Window => {
-                while !self.read_to_end && !self.window.is_full() {
-                    match self.read_one()? {
-                        Some(item) => self.window.push(item),
-                        None => break,
-                    }
+                while !self.read_to_end && !self.window.is_full() && self.read_one(slot)? {
+                    self.window.push(self.slots[slot]);
                 }
-                Ok(self.window.pop())
+                self.window.pop()
             }
             Order::Nearly => {
-                while !self.read_to_end && !self.nearly.is_full() {
-                    match self.read_one()? {
-                        Some(item) => self.nearly.push(item),
-                        None => break,
-                    }
+                while !self.read_to_end && !self.nearly.is_full() && self.read_one(slot)? {
+                    self.nearly.push(&self.slots[slot]);
                 }
-                Ok(self.nearly.pop())
+                self.nearly.pop()
             }
             Order::Seconds => loop {
                 if let Some(item) = self.spread.pop() {
-                    return Ok(Some(item));
+                    break Some(item);
                 }
                 if self.read_to_end {
-                    return Ok(None);
+                    break None;
                 }
-                match self.read_one()? {
-                    Some(item) => {
-                        if !self.spread.push(item) {
-                            return Err(TraceError::new(
-                                ErrorKind::Order,
-                                format!("expected at most {SECOND_MAX} requests in one second, found more"),
-                                "choose one volume with workload.device",
-                            )
-                            .at(self.records.position(item.number)));
-                        }
-                    }
-                    None => self.spread.finish(),
+                if !self.read_one(slot)? {
+                    self.spread.finish();
+                } else if !self.spread.push(self.slots[slot]) {
+                    return Err(TraceError::new(
+                        ErrorKind::Order,
+                        format!("expected at most {SECOND_MAX} requests in one second, found more"),
+                        "choose one volume with workload.device",
+                    )
+                    .at(self.records.position(self.slots[slot].number)));
                 }
             },
+        };
+        match item {
+            Some(item) => self.slots[slot] = item,
+            None => return Ok(false),
         }
+        Ok(true)
     }
 
     fn advance(&mut self) -> Result<Option<Request>, TraceError> {
         loop {
-            let Some(item) = self.next.take().or_else(|| self.pull()) else {
+            let at = self.at;
+            if !self.has_next && !self.pull(at) {
                 if let Some(error) = self.error.take() {
                     return Err(error);
                 }
                 self.check_end()?;
                 return Ok(None);
-            };
+            }
             if !self.spec.uses_times {
-                self.first_ns.get_or_insert(item.time_ns);
-                return self.request(&Item { time_ns: item.time_ns.max(self.last.0), ..item }).map(Some);
+                self.has_next = false;
+                let time_ns = self.slots[at].time_ns;
+                self.first_ns.get_or_insert(time_ns);
+                self.slots[at].time_ns = time_ns.max(self.last.0);
+                return self.request(at).map(Some);
             }
-            self.next = self.pull();
-            if self.first_ns.is_none() {
-                if self.spec.lenient.is_some() && self.is_first_damaged(&item) {
-                    let is_late = self.next.is_some_and(|second| second.time_ns < item.time_ns);
-                    self.skip(if is_late { Reason::Late } else { Reason::Early });
-                    continue;
-                }
-                if self.is_outlier(&item) {
-                    self.skip_or_refuse(Reason::Late, &item, Self::ahead_of_all)?;
-                    continue;
-                }
-                self.first_ns = Some(item.time_ns);
-                self.last = (item.time_ns, item.number);
-            } else if item.time_ns < self.last.0 {
-                self.skip_or_refuse(Reason::Early, &item, Self::backwards)?;
-                continue;
-            } else if item.time_ns - self.last.0 > self.spec.max_gap_ns.ns() {
-                if self.spec.lenient.is_some() && self.is_damaged(&item) {
-                    self.skip(Reason::Late);
-                    continue;
-                }
-                return Err(self.gap(&item).at(self.records.position(item.number)));
-            } else if self.is_outlier(&item) {
-                self.skip_or_refuse(Reason::Late, &item, Self::ahead_of_all)?;
-                continue;
+            self.has_next = self.pull(at ^ 1);
+            self.at = at ^ 1;
+            if self.is_in_order(at) || self.is_accepted(at)? {
+                return self.request(at).map(Some);
             }
-            return self.request(&item).map(Some);
         }
     }
 
-    /// The request of a record whose time is accepted.
+    /// Whether the record of a slot is not the first, not earlier than the record before, at most `workload.max_gap` later,
+    /// and not later than the record after it.
     #[inline]
-    fn request(&mut self, item: &Item) -> Result<Request, TraceError> {
+    fn is_in_order(&self, slot: usize) -> bool {
+        let time_ns = self.slots[slot].time_ns;
+        self.first_ns.is_some()
+            && time_ns >= self.last.0
+            && time_ns - self.last.0 <= self.spec.max_gap_ns.ns()
+            && (!self.has_next || self.slots[self.at].time_ns >= time_ns)
+    }
+
+    /// Whether the record of a slot, whose time is not simply in order, is accepted; otherwise it is skipped or an error.
+    fn is_accepted(&mut self, slot: usize) -> Result<bool, TraceError> {
+        let item = self.slots[slot];
+        let next = self.has_next.then_some(self.slots[self.at]);
+        if self.first_ns.is_none() {
+            if self.spec.lenient.is_some() && self.is_first_damaged(&item, next) {
+                let is_late = next.is_some_and(|second| second.time_ns < item.time_ns);
+                self.skip(if is_late { Reason::Late } else { Reason::Early });
+                return Ok(false);
+            }
+            if self.is_outlier(&item, next) {
+                self.skip_or_refuse(Reason::Late, &item, Self::ahead_of_all)?;
+                return Ok(false);
+            }
+            self.first_ns = Some(item.time_ns);
+            return Ok(true);
+        }
+        if item.time_ns < self.last.0 {
+            self.skip_or_refuse(Reason::Early, &item, Self::backwards)?;
+            return Ok(false);
+        }
+        if item.time_ns - self.last.0 > self.spec.max_gap_ns.ns() {
+            let is_damaged = next.is_none_or(|next| next.time_ns < item.time_ns);
+            if self.spec.lenient.is_some() && is_damaged {
+                self.skip(Reason::Late);
+                return Ok(false);
+            }
+            return Err(self.gap(&item).at(self.records.position(item.number)));
+        }
+        if self.is_outlier(&item, next) {
+            self.skip_or_refuse(Reason::Late, &item, Self::ahead_of_all)?;
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// The request of the record of a slot, whose time is accepted.
+    #[inline(always)]
+    fn request(&mut self, slot: usize) -> Result<Request, TraceError> {
+        let item = &self.slots[slot];
         let first = self.first_ns.unwrap_or(item.time_ns);
         self.all_equal &= item.time_ns == first;
         self.last = (item.time_ns, item.number);
@@ -288,30 +323,37 @@ impl TraceSource {
         Ok(())
     }
 
-    /// The record after those that have been read; `None` at the end and at an error, which `error` then has.
-    #[inline]
-    fn pull(&mut self) -> Option<Item> {
+    /// Puts the record after those that have been read into a slot. `false` at the end and at an error, which `error` then
+    /// has.
+    #[inline(always)]
+    fn pull(&mut self, slot: usize) -> bool {
         if let Some(item) = self.ahead.pop_front() {
-            return Some(item);
+            self.slots[slot] = item;
+            return true;
         }
         if self.error.is_some() {
-            return None;
+            return false;
         }
-        match self.next_item() {
-            Ok(item) => item,
+        match self.next_item(slot) {
+            Ok(is_there) => is_there,
             Err(error) => {
                 self.error = Some(error);
-                None
+                false
             }
         }
     }
 
-    /// The record after `next`; `None` if the trace ends before it.
+    /// The record after the next one; `None` if the trace ends before it.
+    #[cold]
     fn after_next(&mut self) -> Option<Item> {
-        if self.ahead.is_empty()
-            && let Some(item) = self.pull()
-        {
-            self.ahead.push_back(item);
+        if self.ahead.is_empty() {
+            // The slot of the record whose time is checked: its caller has a copy of it.
+            let slot = self.at ^ 1;
+            let checked = self.slots[slot];
+            if self.pull(slot) {
+                self.ahead.push_back(self.slots[slot]);
+            }
+            self.slots[slot] = checked;
         }
         self.ahead.front().copied()
     }
@@ -323,40 +365,23 @@ impl TraceSource {
 
     /// Whether the first record has a damaged time: the second record is far from the first ([`Self::is_far`]), and the
     /// third record is 0 to `workload.max_gap` later than the second.
-    #[cold]
-    fn is_first_damaged(&mut self, first: &Item) -> bool {
-        let Some(second) = self.next.filter(|second| self.is_far(first, second)) else { return false };
+    fn is_first_damaged(&mut self, first: &Item, second: Option<Item>) -> bool {
+        let Some(second) = second.filter(|second| self.is_far(first, second)) else { return false };
         self.after_next()
             .is_some_and(|third| third.time_ns >= second.time_ns && !self.is_far(&second, &third))
     }
 
-    /// Whether `item`, the record after a gap, has a damaged time: the next record is earlier than `item`, or there is
-    /// no next record.
-    #[cold]
-    fn is_damaged(&self, item: &Item) -> bool {
-        self.next.is_none_or(|next| next.time_ns < item.time_ns)
-    }
-
     /// Whether `item` is later than the two records after it, and these are no earlier than the record before `item`:
     /// then it is `item` that has the damaged time.
-    #[inline]
-    fn is_outlier(&mut self, item: &Item) -> bool {
-        match self.next {
-            Some(next) if next.time_ns < item.time_ns => self.is_later_than_two(item, &next),
-            _ => false,
-        }
-    }
-
-    #[cold]
-    fn is_later_than_two(&mut self, item: &Item, next: &Item) -> bool {
+    fn is_outlier(&mut self, item: &Item, next: Option<Item>) -> bool {
         let before = if self.first_ns.is_some() { self.last.0 } else { 0 };
         let is_within = |other: &Item| (before..item.time_ns).contains(&other.time_ns);
-        is_within(next) && self.after_next().is_some_and(|after| is_within(&after))
+        next.is_some_and(|next| is_within(&next)) && self.after_next().is_some_and(|after| is_within(&after))
     }
 
     /// Whether equal times of all records are an error.
     fn needs_times(&self) -> bool {
-        self.spec.uses_times && self.records.info.format == Format::Msr
+        self.spec.uses_times && self.records.format == MSR
     }
 
     fn check_end(&self) -> Result<(), TraceError> {
@@ -383,7 +408,7 @@ impl TraceSource {
     /// The error for a record that is an outlier ([`Self::is_outlier`]).
     #[cold]
     fn ahead_of_all(&self, item: &Item) -> TraceError {
-        let next = self.next.as_ref().unwrap_or(item);
+        let next = if self.has_next { &self.slots[self.at] } else { item };
         let later = duration(Span::from_ns(item.time_ns - next.time_ns).seconds());
         let message = format!(
             "is {later} later than that of {}, and the record after that is earlier too",
@@ -416,7 +441,7 @@ impl TraceSource {
     #[cold]
     fn backwards(&self, item: &Item) -> TraceError {
         let back_us = (self.last.0 - item.time_ns) as f64 / 1e3;
-        let (message, remedy) = match self.records.info.order {
+        let (message, remedy) = match self.records.order {
             Order::Window => (
                 format!(
                     "is {back_us} us too early: at least {WINDOW} records before this one have later times"

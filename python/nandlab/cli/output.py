@@ -39,6 +39,32 @@ def show_title(console: Console, name: str, place: str = "") -> None:
     console.print(f"[bold]{escape(name)}[/]" + (f"  {escape(place)}" if place else ""), soft_wrap=True)
 
 
+def show_reading(console: Console, read_as: dict[str, Any]) -> None:
+    """Print how a trace is understood."""
+    from rich.markup import escape
+
+    how = "named" if read_as["named"] else "detected"
+    lines = [f"trace  {read_as['format']} ({how}): {read_as['units']}"]
+    if read_as["first"] is not None:
+        lines.append(f"first record  {read_as['first']['text']}")
+    for line in lines:
+        console.print(escape(line), soft_wrap=True)
+
+
+def warn_of_others(read_as: dict[str, Any], key: str) -> None:
+    """Warn of the formats that make other requests of the lines of a trace; `key` names the format."""
+    for other in read_as["others"]:
+        unit = f" with times in {other['time_unit']}" if other["time_unit"] else ""
+        here, there = other["here"], other["there"]
+        record = "first record" if here["record"] == read_as["first"]["record"] else f"record of line {here['record']}"
+        fail(
+            f"warning: the trace is read as {read_as['format']}, but {other['format']}{unit} reads the same lines as "
+            f"other requests\n  {record} as {read_as['format']}: {here['text']}\n"
+            f"  {record} as {other['format']}{unit}: {there['text']}\n"
+            f"  remedy: name the format with {key}"
+        )
+
+
 def show_pairs(pairs: list[tuple[str, str]], as_json: bool) -> None:
     """Print names and descriptions."""
     if as_json:
@@ -81,13 +107,10 @@ _LISTED_MAX = 32
 def show_facts(name: str, facts: dict[str, Any]) -> None:
     """Print a nested dictionary as a list of dotted names and values, and each list of rows in it as a table."""
     from rich.markup import escape
-    from rich.table import Table
 
     console = make_console()
     show_title(console, name)
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    table.add_column(style="dim")
-    table.add_column()
+    lines: list[tuple[str, str]] = []
     nested: list[tuple[str, list[dict[str, Any]]]] = []
 
     def add(prefix: str, entries: dict[str, Any]) -> None:
@@ -98,12 +121,14 @@ def show_facts(name: str, facts: dict[str, Any]) -> None:
                 nested.append((prefix + key, value))
             elif isinstance(value, list):
                 few = [_text(entry) for entry in value[:_LISTED_MAX]] + ["..."] * (len(value) > _LISTED_MAX)
-                table.add_row(escape(prefix + key), escape(", ".join(few)) or "-")
+                lines.append((prefix + key, ", ".join(few) or "-"))
             else:
-                table.add_row(escape(prefix + key), escape(_text(value)))
+                lines.append((prefix + key, _text(value)))
 
     add("", facts)
-    console.print(table)
+    width = max((len(key) for key, _ in lines), default=0)
+    for key, value in lines:
+        console.print(f"[dim]{escape(key.ljust(width))}[/]  {escape(value)}", soft_wrap=True)
     for title, rows in nested:
         console.print(f"[dim]{escape(title)}[/]")
         show_rows(rows, False)

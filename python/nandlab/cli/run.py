@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 
 from nandlab import units
 from nandlab.cli.app import End, Parser, stop
-from nandlab.cli.output import fail, make_console, say_data, show_title
+from nandlab.cli.output import fail, make_console, say_data, show_reading, show_title, warn_of_others
 from nandlab.spec import read_spec
 
 
@@ -84,6 +85,11 @@ def run(options: argparse.Namespace) -> End:
 
         console = make_console()
         show_title(console, name, str(directory))
+        reading = checked.trace_reading()
+        if reading is not None:
+            read_as = json.loads(reading)
+            show_reading(console, read_as)
+            warn_of_others(read_as, "workload.format")
         show_run(result, console)
     if not result.complete:
         how = stop if stopped else "not complete"

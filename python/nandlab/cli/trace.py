@@ -14,7 +14,7 @@ from typing import Any
 from nandlab import trace, units
 from nandlab._core import NandlabError
 from nandlab.cli.app import End, Parser
-from nandlab.cli.output import say, show_facts, show_pairs, show_rows
+from nandlab.cli.output import say, show_facts, show_pairs, show_rows, warn_of_others
 from nandlab.errors import OutputError
 
 
@@ -26,6 +26,7 @@ def add(parser: Parser) -> None:
         examples="""
 nandlab trace stat hm_0.csv.zst
 nandlab trace stat --profile msr/hm_0    a look-alike and its source
+nandlab trace stat my.csv --columns "time_s, lba*4096, size, op(R=read, W=write); header=1"
 nandlab trace stat volumes.csv --by-device
 nandlab trace stat volumes.csv --device 7 --device 9 --window 1h..2h
 """,
@@ -97,10 +98,15 @@ def _add_source(parser: Parser, *, profile: str, format: str, requests: str) -> 
         "names",
         nargs="*",
         metavar="FILE",
-        help="Trace files, also compressed as .zst, .gz or .xz.",
+        help="Trace files, also compressed (.zst, .gz, .xz, .bz2) or alone in an archive (.tar, .zip).",
     )
     parser.add_argument("--profile", metavar="NAME", help=profile)
     parser.add_argument("--format", help=format)
+    parser.add_argument(
+        "--columns",
+        metavar="TEXT",
+        help="The columns of any other text, with their units: 'time_ms, device, offset, size, op(1=read, 0=write)'.",
+    )
     parser.add_argument(
         "--device",
         action="append",
@@ -129,7 +135,7 @@ def _add_source(parser: Parser, *, profile: str, format: str, requests: str) -> 
     parser.add_argument(
         "--time-unit",
         metavar="UNIT",
-        help="Unit of the times, for formats that do not define a unit: ps, ns, us, ms or s.",
+        help="Unit of the times, for the formats that do not define a unit, mqsim and fio-iolog: ps, ns, us, ms or s.",
     )
     parser.add_argument(
         "--max-gap",
@@ -206,11 +212,20 @@ def _device_row(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _show(name: str, facts: dict[str, Any]) -> None:
-    """Print facts, and their notes below them."""
+    """Print facts, and their notes and the other readings of the trace below them."""
     notes = facts.pop("notes")
+    read_as = facts.pop("read_as", None)
+    if read_as is not None:
+        # The reading comes first, with the format in the place that it has for a profile.
+        first = {"format": facts.pop("format"), "units": read_as["units"]}
+        if read_as["first"] is not None:
+            first["first_record"] = read_as["first"]["text"]
+        facts = first | facts
     show_facts(name, facts)
     for note in notes:
         say(f"{note['severity']}: {note['text']}")
+    if read_as is not None:
+        warn_of_others(read_as, "--format")
 
 
 @_naming_options()
@@ -259,6 +274,7 @@ def _profiles(options: argparse.Namespace) -> End:
 _READING = (
     "profile",
     "format",
+    "columns",
     "device",
     "only",
     "window",
@@ -301,7 +317,9 @@ def _as_options(text: str) -> str:
     """The error of a trace, with the options of `nandlab trace` in place of keys of the spec."""
     text = re.sub(r"workload\.lenient = \{ at_most = (.*?) \}", r"--lenient --at-most \1", text)
     text = text.replace(" = true", "").replace("the path of workload.trace", "the path")
-    text = re.sub(r'(workload\.(?:device|max_gap)) = "(.*?)"', r"\1 \2", text)
+    text = text.replace("workload.format.columns", "--columns")
+    text = re.sub(r"workload\.format = \{ columns = (\".*?\") \}", r"--columns \1", text)
+    text = re.sub(r'(workload\.(?:device|max_gap|format|time_unit)) = "(.*?)"', r"\1 \2", text)
     text = text.replace("some with workload.devices", "some with several --device").replace(
         "workload.devices", "--device"
     )

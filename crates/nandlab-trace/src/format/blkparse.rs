@@ -17,11 +17,11 @@
 //!
 //! Traps: blkparse begins with a line `Input file FILE added` for each CPU, and an event may follow on the last of these
 //! lines. Events of several CPUs may be slightly out of order: the reader sorts an event that is at most 1 s earlier than
-//! the events before, within 4,096 events.
+//! the events before, within 512 events.
 //!
 //! Source: blkparse(1) of blktrace 1.2.0.
 
-use super::{FormatInfo, Order, Parsed, Raw, Reader, TEXT, Target, head_lines, is_text};
+use super::{FormatInfo, Order, Parsed, Raw, Reader, Readers, TEXT, Target, head_lines, is_text};
 use crate::error::TraceError;
 use crate::parse::{SECOND, Words, bad, push_decimal, push_number, sectors, time};
 use crate::tally::Reason;
@@ -42,7 +42,10 @@ pub(super) static INFO: FormatInfo = FormatInfo {
                     == 2
             })
     },
-    reader: |head, _| Ok(Box::new(Blkparse { action: action_of(head) })),
+    readers: Readers::Own(
+        |head, _| Ok(Box::new(Blkparse { action: action_of(head) })),
+        &["device", "cpu", "sequence", "time", "pid", "action", "RWBS", "sector", "+", "count"],
+    ),
     writer: Some(Target {
         trim: true,
         flush: true,
@@ -108,9 +111,9 @@ fn action_of(head: &[u8]) -> u8 {
 }
 
 /// The meaning of an RWBS field: whether a flush precedes the operation, the operation (`None`: no data), and FUA.
-#[inline]
-fn rwbs(value: &[u8]) -> Result<(bool, Option<Op>, bool), TraceError> {
-    let unknown = || bad("RWBS", value, "a combination of R W D N and F S M A B E");
+#[inline(always)]
+pub(super) fn rwbs(field: &'static str, value: &[u8]) -> Result<(bool, Option<Op>, bool), TraceError> {
+    let unknown = || bad(field, value, "a combination of R W D N and F S M A B E");
     let (flush, rest) = match value {
         [b'F', rest @ ..] => (true, rest),
         rest => (false, rest),
@@ -148,7 +151,7 @@ fn other_event<'a>(pid: &[u8], words: &mut Words<'_>) -> Result<Parsed<'a>, Trac
 
 impl Reader for Blkparse {
     #[inline]
-    fn parse<'a>(&mut self, line: &'a [u8], _: u64) -> Result<Parsed<'a>, TraceError> {
+    fn parse<'a>(&'a mut self, line: &'a [u8], _: u64) -> Result<Parsed<'a>, TraceError> {
         let mut words = Words(event(line));
         let Some(device) = words.optional() else { return Ok(Parsed::Nothing) };
         if device.starts_with(b"CPU") || device == b"Total" || device == b"Throughput" {
@@ -170,7 +173,7 @@ impl Reader for Blkparse {
             };
         }
         let time_ns = time("time", stamp, SECOND)?;
-        let (flush_first, op, fua) = rwbs(words.next("RWBS")?)?;
+        let (flush_first, op, fua) = rwbs("RWBS", words.next("RWBS")?)?;
         let request = |flush_first, op, fua, offset, len| {
             Ok(Parsed::Request(Raw { time_ns, device, op, fua, flush_first, offset, len }))
         };
@@ -211,7 +214,7 @@ mod tests {
         let line = b"  8,33  11       14     0.312455739  5026  D  WS 178688 + 512 [fio]";
         let raw = parse("blkparse", line).unwrap().unwrap();
         assert_eq!((raw.op, raw.offset, raw.len), (Op::Write, 178_688 * 512, 512 * 512));
-        assert_eq!((raw.time_ns, raw.device, raw.fua), (312_455_739, &b"8,33"[..], false));
+        assert_eq!((raw.time_ns, &raw.device[..], raw.fua), (312_455_739, "8,33", false));
     }
 
     #[test]
@@ -238,9 +241,9 @@ mod tests {
             ("FS", flush),
             ("N", (false, None, false)),
         ] {
-            assert_eq!(rwbs(text.as_bytes()).unwrap(), meaning, "{text}");
+            assert_eq!(rwbs("RWBS", text.as_bytes()).unwrap(), meaning, "{text}");
         }
-        assert!(rwbs(b"X").is_err() && rwbs(b"WZ").is_err());
+        assert!(rwbs("RWBS", b"X").is_err() && rwbs("RWBS", b"WZ").is_err());
     }
 
     #[test]
@@ -254,7 +257,7 @@ mod tests {
     #[test]
     fn an_event_without_data_is_counted() {
         for line in ["7,0 1 1 6.9 2 D WS [k]", "7,0 1 1 6.9 2 D WS 0 [0]", "7,0 1 1 6.9 2 D R 8 + 0 [k]"] {
-            let mut reader = (INFO.reader)(line.as_bytes(), &super::super::ReaderOptions::default()).unwrap();
+            let mut reader = INFO.reader(line.as_bytes(), &super::super::ReaderOptions::default()).unwrap();
             let parsed = reader.parse(line.as_bytes(), 1).unwrap();
             assert!(matches!(parsed, Parsed::Without { reason: Reason::NoData, device: b"7,0" }), "{line}");
         }

@@ -9,29 +9,42 @@
 //! According to the manual, the number of a `wait` line (in the column of the offset) is the time since the previous
 //! `wait` line in microseconds. So the requests between two `wait` lines all arrive at the same time, and in a log
 //! without `wait` lines all requests arrive at 0. When fio itself replays a log, fio compares the number with the
-//! milliseconds since the start; this reader follows the manual.
+//! milliseconds since the start; this reader follows the manual. Some programs write such logs in another unit, which
+//! `workload.time_unit` gives.
 //!
 //! Several jobs, or a second run, append a log with a header of its own to the same file. The times of each log then go
 //! on from the last time of the log before.
 //!
 //! Source: fio(1) of fio 3.33.
 
-use super::{FormatInfo, Order, Parsed, Raw, Reader, TEXT, Target, head_lines, is_text};
-use crate::error::TraceError;
+use super::{
+    FormatInfo, Order, Parsed, Raw, Reader, ReaderOptions, Readers, TEXT, Target, head_lines, is_text,
+};
+use crate::error::{ErrorKind, TraceError};
 use crate::parse::{US, Words, bad, integer, push_number, ticks};
 use nandlab_base::base::request::Op;
 use nandlab_base::workload::Format;
 
 pub(super) static INFO: FormatInfo = FormatInfo {
     format: Format::FioIolog,
-    units: "[v3: time (us)], file, action, offset (B), length (B)",
+    units: "[v3: time (us, or workload.time_unit)], file, action, offset (B), length (B)",
     order: Order::Ascending,
     sniff: |head| is_text(head) && head.starts_with(b"fio version "),
     // Line 1 states the version. If line 1 is damaged, the next line that is not blank shows the version: it begins
     // with a time only in version 3.
-    reader: |head, _| {
-        Ok(Box::new(FioIolog { timed: has_times(head), now_ns: 0, start_ns: 0, further_logs: 0 }))
-    },
+    readers: Readers::Own(
+        |head, options| {
+            let unit_ns = unit_ns(options)?;
+            Ok(Box::new(FioIolog {
+                timed: has_times(head),
+                unit_ns,
+                now_ns: 0,
+                start_ns: 0,
+                further_logs: 0,
+            }))
+        },
+        &["version", "action", "offset", "length"],
+    ),
     writer: Some(Target {
         trim: true,
         flush: true,
@@ -56,6 +69,19 @@ pub(super) static INFO: FormatInfo = FormatInfo {
     }),
 };
 
+/// Nanoseconds of the unit of time.
+fn unit_ns(options: &ReaderOptions) -> Result<u64, TraceError> {
+    match options.time_unit_ns {
+        None => Ok(US),
+        Some(unit) if (1.0..=1e12).contains(&unit) && libm::floor(unit) == unit => Ok(unit as u64),
+        Some(unit) => Err(TraceError::new(
+            ErrorKind::Setting,
+            format!("workload.time_unit: expected a whole number of ns, found {unit} ns"),
+            "use ns, us, ms or s",
+        )),
+    }
+}
+
 fn has_times(head: &[u8]) -> bool {
     let first_word = head_lines(head).skip(1).find_map(|line| Words(line).optional());
     first_word.is_none_or(|word| word.iter().all(u8::is_ascii_digit))
@@ -64,6 +90,7 @@ fn has_times(head: &[u8]) -> bool {
 struct FioIolog {
     /// Whether lines begin with a time, as in version 3.
     timed: bool,
+    unit_ns: u64,
     /// The last time so far. In version 2 this is the sum of the waits, and the time of the next request.
     now_ns: u64,
     /// The start of the current log of the file.
@@ -87,7 +114,7 @@ impl FioIolog {
 
 impl Reader for FioIolog {
     #[inline]
-    fn parse<'a>(&mut self, line: &'a [u8], number: u64) -> Result<Parsed<'a>, TraceError> {
+    fn parse<'a>(&'a mut self, line: &'a [u8], number: u64) -> Result<Parsed<'a>, TraceError> {
         if number == 1 || line.starts_with(b"fio ") {
             if !self.begin(line) {
                 return Err(bad("version", line, "fio version 2 iolog or fio version 3 iolog"));
@@ -100,7 +127,7 @@ impl Reader for FioIolog {
         let Some(word) = first else { return Ok(Parsed::Nothing) };
         let mut time_ns = self.now_ns;
         if self.timed {
-            let in_log = ticks("time", word, US)?;
+            let in_log = ticks("time", word, self.unit_ns)?;
             let late = || bad("time", word, "a time that is within 64-bit nanoseconds after the logs before");
             time_ns = self.start_ns.checked_add(in_log).ok_or_else(late)?;
             first = words.optional();
@@ -118,7 +145,7 @@ impl Reader for FioIolog {
             b"add" | b"open" | b"close" => return Ok(Parsed::Nothing),
             b"wait" if !self.timed => {
                 let wait = words.next("offset")?;
-                let wait_ns = ticks("offset", wait, US)?;
+                let wait_ns = ticks("offset", wait, self.unit_ns)?;
                 let late = || bad("offset", wait, "waits whose sum is within 64-bit nanoseconds");
                 self.now_ns = self.now_ns.checked_add(wait_ns).ok_or_else(late)?;
                 return Ok(Parsed::Nothing);
@@ -149,7 +176,7 @@ mod tests {
     fn version_3_counts_microseconds() {
         let raw = parse("fio-iolog", b"1499 /dev/sda write 12419072 8192").unwrap().unwrap();
         assert_eq!((raw.op, raw.time_ns, raw.offset, raw.len), (Op::Write, 1_499_000, 12_419_072, 8192));
-        assert_eq!(raw.device, b"/dev/sda");
+        assert_eq!(raw.device, "/dev/sda");
         assert_eq!(parse("fio-iolog", b"19 /dev/sda add").unwrap(), None);
         assert_eq!(parse("fio-iolog", b"19 /dev/sda datasync 0 0").unwrap().unwrap().op, Op::Flush);
         assert_eq!(parse("fio-iolog", b"19 /dev/sda trim 0 512").unwrap().unwrap().op, Op::Trim);
@@ -157,7 +184,7 @@ mod tests {
 
     #[test]
     fn version_2_adds_up_its_waits() {
-        let mut reader = (INFO.reader)(b"", &super::super::ReaderOptions::default()).unwrap();
+        let mut reader = INFO.reader(b"", &ReaderOptions::default()).unwrap();
         let mut times = Vec::new();
         let lines = [
             "fio version 2 iolog",
@@ -178,7 +205,7 @@ mod tests {
 
     #[test]
     fn the_times_of_a_further_log_go_on() {
-        let mut reader = (INFO.reader)(b"", &super::super::ReaderOptions::default()).unwrap();
+        let mut reader = INFO.reader(b"", &ReaderOptions::default()).unwrap();
         let mut times = Vec::new();
         let lines = [
             "fio version 3 iolog",

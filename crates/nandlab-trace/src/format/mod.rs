@@ -1,24 +1,27 @@
-//! The trace formats: each is a variant of [`Format`] and a file of this folder.
+//! The trace formats: each is a variant of [`Format`].
 //!
-//! To add a format: add its variant, and write its file with a [`Reader`] (and a [`Target`] if traces of the format can
-//! be written); the compiler then asks for its line in [`FormatInfo::of`]. Detection, errors, device choice, ordering, conversion and fuzzing need no further code.
+//! A format whose lines are only columns is a constant of `rows`, which `columns` reads. Another format is a file of
+//! this folder with a [`Reader`] of its own. To add a format: add its variant and its constant or file (with a [`Target`]
+//! if traces of the format can be written); the compiler then asks for its line in [`FormatInfo::of`]. Detection, errors,
+//! device choice, ordering, conversion and fuzzing need no further code.
 
-mod alibaba;
+mod biosnoop;
 mod blkparse;
-mod disksim;
+mod columns;
+mod etw;
 mod fio_iolog;
-mod mqsim;
-mod msr;
-mod spc;
-mod ssdsim;
-mod systor;
-mod tencent;
+mod ftrace;
+mod rows;
 mod vscsi;
 
-use crate::error::TraceError;
+pub(crate) use columns::{described, is_finer_than_ns};
+
+use crate::error::{ErrorKind, TraceError};
 use crate::input::CHUNK_BYTES;
 use crate::tally::Reason;
+use columns::ColumnReader;
 use nandlab_base::base::request::{Op, Request};
+use nandlab_base::columns::Columns;
 use nandlab_base::spec::Listed;
 use nandlab_base::workload::Format;
 
@@ -33,8 +36,18 @@ pub struct FormatInfo {
     /// Whether `head`, the start of the file, allows this format. Only then does detection parse the first lines in
     /// this format.
     pub(crate) sniff: fn(head: &[u8]) -> bool,
-    pub(crate) reader: MakeReader,
+    pub(crate) readers: Readers,
     pub(crate) writer: Option<Target>,
+}
+
+/// The readers of a format.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Readers {
+    /// Lines are only columns.
+    Columns(fn(&ReaderOptions) -> Result<Columns, TraceError>),
+    /// The format has a reader of its own. The fields are those that decide whether a line is
+    /// a record, in their order.
+    Own(MakeReader, &'static [&'static str]),
 }
 
 /// Makes the reader of a file that starts with `head`.
@@ -58,6 +71,14 @@ pub(crate) enum Order {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ReaderOptions {
     pub(crate) time_unit_ns: Option<f64>,
+}
+
+impl ReaderOptions {
+    /// The name of the unit of time, if one is set that has a name.
+    pub(crate) fn time_unit_name(&self) -> Option<&'static str> {
+        let units = [(1e-3, "ps"), (1.0, "ns"), (1e3, "us"), (1e6, "ms"), (1e9, "s")];
+        units.into_iter().find_map(|(ns, name)| (self.time_unit_ns == Some(ns)).then_some(name))
+    }
 }
 
 /// A request as its record states it. Offset and length are bytes.
@@ -97,7 +118,7 @@ pub(crate) enum Parsed<'a> {
 /// Parses records: lines of a text format, or records of fixed size.
 pub(crate) trait Reader: Send {
     /// Parses one record; `number` counts from 1.
-    fn parse<'a>(&mut self, record: &'a [u8], number: u64) -> Result<Parsed<'a>, TraceError>;
+    fn parse<'a>(&'a mut self, record: &'a [u8], number: u64) -> Result<Parsed<'a>, TraceError>;
 
     /// Bytes per record of a binary format; `None` for a text format.
     fn record_bytes(&self) -> Option<usize> {
@@ -160,18 +181,79 @@ impl FormatInfo {
     /// The reader, and more, of a format.
     pub fn of(format: Format) -> &'static Self {
         match format {
-            Format::Msr => &msr::INFO,
-            Format::Spc => &spc::INFO,
+            Format::Msr => &rows::MSR,
+            Format::Spc => &rows::SPC,
             Format::Blkparse => &blkparse::INFO,
             Format::FioIolog => &fio_iolog::INFO,
-            Format::Ssdsim => &ssdsim::INFO,
-            Format::Mqsim => &mqsim::INFO,
-            Format::Disksim => &disksim::INFO,
-            Format::Alibaba => &alibaba::INFO,
-            Format::Tencent => &tencent::INFO,
-            Format::Systor => &systor::INFO,
+            Format::Ssdsim => &rows::SSDSIM,
+            Format::Mqsim => &rows::MQSIM,
+            Format::Disksim => &rows::DISKSIM,
+            Format::Alibaba => &rows::ALIBABA,
+            Format::Tencent => &rows::TENCENT,
+            Format::Systor => &rows::SYSTOR,
             Format::Vscsi => &vscsi::INFO,
+            Format::Fiu => &rows::FIU,
+            Format::K5cloud => &rows::K5CLOUD,
+            Format::Cloudphysics => &rows::CLOUDPHYSICS,
+            Format::Etw => &etw::INFO,
+            Format::Biosnoop => &biosnoop::INFO,
+            Format::Ftrace => &ftrace::INFO,
         }
+    }
+
+    /// Makes the reader of a file that starts with `head`.
+    pub(crate) fn reader(
+        &'static self,
+        head: &[u8],
+        options: &ReaderOptions,
+    ) -> Result<Box<dyn Reader>, TraceError> {
+        if options.time_unit_ns.is_some() && !self.format.has_time_unit() {
+            return Err(TraceError::new(
+                ErrorKind::Setting,
+                format!(
+                    "workload.time_unit has no effect: the format {} fixes the unit of time",
+                    self.name()
+                ),
+                "leave it out, or name another format with workload.format",
+            ));
+        }
+        match &self.readers {
+            Readers::Columns(columns) => Ok(Box::new(ColumnReader::new(columns(options)?, head))),
+            Readers::Own(make, _) => make(head, options),
+        }
+    }
+
+    /// The columns of a format whose lines are only columns.
+    pub(crate) fn columns(&self, options: &ReaderOptions) -> Option<Columns> {
+        match self.readers {
+            Readers::Columns(columns) => columns(options).ok(),
+            Readers::Own(..) => None,
+        }
+    }
+
+    /// The fields of a record, in their order; empty for a binary format.
+    pub(crate) fn fields(&self) -> Vec<&'static str> {
+        match self.readers {
+            Readers::Columns(_) => {
+                let columns = self.columns(&ReaderOptions::default());
+                columns.into_iter().flat_map(|of| of.columns).map(|column| column.field).collect()
+            }
+            Readers::Own(_, fields) => fields.to_vec(),
+        }
+    }
+
+    /// The fields of a record and their units, with the unit of time that `options` state.
+    pub(crate) fn units_with(&self, options: &ReaderOptions) -> String {
+        let Some((start, end)) = self.units.split_once(", or workload.time_unit") else {
+            return self.units.to_owned();
+        };
+        let Some((before, usual)) = start.rsplit_once('(') else { return self.units.to_owned() };
+        format!("{before}({}{end}", options.time_unit_name().unwrap_or(usual))
+    }
+
+    /// Whether traces of the format can be written.
+    pub fn can_be_written(&self) -> bool {
+        self.writer.is_some()
     }
 
     /// The name in `workload.format`.
@@ -190,13 +272,21 @@ pub fn formats() -> impl ExactSizeIterator<Item = &'static FormatInfo> {
     Format::ALL.iter().map(|&format| FormatInfo::of(format))
 }
 
+/// The name of the format of described columns.
+pub(crate) const COLUMNS: &str = "columns";
+
+/// The static name of a format, or of described columns.
+pub(crate) fn name_of(name: &str) -> Option<&'static str> {
+    if name == COLUMNS { Some(COLUMNS) } else { find(name).map(FormatInfo::name) }
+}
+
 /// The format called `name`.
 pub(crate) fn find(name: &str) -> Option<&'static FormatInfo> {
     formats().find(|info| info.name() == name)
 }
 
 fn is_text(head: &[u8]) -> bool {
-    !head.contains(&0)
+    memchr::memchr(0, head).is_none()
 }
 
 /// The lines of the head, without the last line if the end of the chunk may have cut it.
@@ -207,22 +297,42 @@ pub(crate) fn head_lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
     whole.split(|&b| b == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line))
 }
 
-/// A read or write of a format without flushes, TRIMs and FUA.
-fn plain<'a>(time_ns: u64, device: &'a [u8], read: bool, offset: u64, len: u64) -> Parsed<'a> {
-    let op = if read { Op::Read } else { Op::Write };
-    Parsed::Request(Raw { time_ns, device, op, fua: false, flush_first: false, offset, len })
-}
+#[cfg(test)]
+mod tests;
 
 #[cfg(test)]
 pub(crate) mod testing {
     use super::*;
 
-    /// Parses one record with a new reader of the format.
-    pub(crate) fn parse<'a>(format: &str, record: &'a [u8]) -> Result<Option<Raw<'a>>, TraceError> {
-        let mut reader = (find(format).unwrap().reader)(record, &ReaderOptions::default())?;
-        match reader.parse(record, 2)? {
-            Parsed::Request(raw) => Ok(Some(raw)),
-            _ => Ok(None),
+    /// What a record of the format states, with the name of its device, and the device's key from this name; `None` for a
+    /// record without a request.
+    pub(crate) fn parse(format: &str, record: &[u8]) -> Result<Option<Stated>, TraceError> {
+        let mut reader = find(format).unwrap().reader(record, &ReaderOptions::default())?;
+        let (raw, key) = match reader.parse(record, 2)? {
+            Parsed::Request(raw) => (Stated::of(&raw), raw.device.to_vec()),
+            _ => return Ok(None),
+        };
+        let device = reader.device_name(&key);
+        assert_eq!(reader.device_key(&device), key);
+        Ok(Some(Stated { device, ..raw }))
+    }
+
+    /// What a record states.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub(crate) struct Stated {
+        pub(crate) time_ns: u64,
+        pub(crate) device: String,
+        pub(crate) op: Op,
+        pub(crate) fua: bool,
+        pub(crate) flush_first: bool,
+        pub(crate) offset: u64,
+        pub(crate) len: u64,
+    }
+
+    impl Stated {
+        fn of(raw: &Raw<'_>) -> Self {
+            let Raw { time_ns, op, fua, flush_first, offset, len, .. } = *raw;
+            Self { time_ns, device: String::new(), op, fua, flush_first, offset, len }
         }
     }
 

@@ -11,7 +11,7 @@
 //!
 //! Source: libCacheSim's reader of the CloudPhysics traces.
 
-use super::{FormatInfo, Order, Parsed, Raw, Reader, TEXT, Target};
+use super::{FormatInfo, Order, Parsed, Raw, Reader, Readers, TEXT, Target};
 use crate::error::{ErrorKind, Position, TraceError};
 use crate::parse::{CORRECT_RECORD, US, bad};
 use nandlab_base::base::request::Op;
@@ -23,12 +23,15 @@ pub(super) static INFO: FormatInfo = FormatInfo {
     units: "serial, len (B), nSG, cmd (SCSI code), version, lbn (512 B), ts (us)",
     order: Order::Ascending,
     sniff: |head| version_of(head).is_some_and(|(_, is_unanimous)| is_unanimous),
-    reader: |head, _| match version_of(head) {
-        Some((1, _)) => Ok(Box::new(V1)),
-        Some(_) => Ok(Box::new(V2)),
-        None => Err(bad("version", head, "the start of a version 1 or 2 record")
-            .at(Position::Record { number: 1, offset: 0 })),
-    },
+    readers: Readers::Own(
+        |head, _| match version_of(head) {
+            Some((1, _)) => Ok(Box::new(V1)),
+            Some(_) => Ok(Box::new(V2)),
+            None => Err(bad("version", head, "the start of a version 1 or 2 record")
+                .at(Position::Record { number: 1, offset: 0 })),
+        },
+        &[],
+    ),
     writer: Some(Target {
         flush: true,
         resolution_ns: US,
@@ -121,7 +124,7 @@ fn request<'a>(
 }
 
 impl Reader for V1 {
-    fn parse<'a>(&mut self, r: &'a [u8], _: u64) -> Result<Parsed<'a>, TraceError> {
+    fn parse<'a>(&'a mut self, r: &'a [u8], _: u64) -> Result<Parsed<'a>, TraceError> {
         if r.len() < 32 {
             return Err(bad("record", r, "32 bytes"));
         }
@@ -134,7 +137,7 @@ impl Reader for V1 {
 }
 
 impl Reader for V2 {
-    fn parse<'a>(&mut self, r: &'a [u8], _: u64) -> Result<Parsed<'a>, TraceError> {
+    fn parse<'a>(&'a mut self, r: &'a [u8], _: u64) -> Result<Parsed<'a>, TraceError> {
         if r.len() < 40 {
             return Err(bad("record", r, "40 bytes"));
         }

@@ -12,7 +12,7 @@
 use super::column::{self, Column};
 use crate::batch::{BATCH, Batch, End};
 use crate::error::{ErrorKind, TraceError};
-use crate::format::find;
+use crate::format::name_of;
 use crate::tally::{NUMBERS, Tally};
 use nandlab_base::base::request::{Op, Request};
 use nandlab_base::base::units::Time;
@@ -255,7 +255,7 @@ impl KeptReader {
 }
 
 fn describe(description: &Value) -> Option<Description> {
-    let format = find(description["format"].as_str()?)?.name();
+    let format = name_of(description["format"].as_str()?)?;
     let devices = description["devices"].as_array()?;
     let devices = devices.iter().map(|name| Some(name.as_str()?.to_owned())).collect::<Option<_>>()?;
     Some(Description { format, devices })

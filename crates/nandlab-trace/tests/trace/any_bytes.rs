@@ -7,7 +7,7 @@ use nandlab_base::workload::{DeviceChoice, TraceSpec};
 use nandlab_trace::{formats, open_bytes};
 use proptest::prelude::*;
 
-const SAMPLES: [&str; 11] = [
+const SAMPLES: [&str; 17] = [
     "128166372003061629,hm,0,Write,7014912,4096,26\n128166372003061729,hm,0,Read,7014912,4096,26\n",
     "0,20941264,8192,W,0.551706,Alpha/NT\n0,303567,3584,w,1.000000\n",
     "  8,33  11       14     0.312455739  5026  D  WS 178688 + 512 [fio]\n  8,33  1 1 0.4 5 D FN [x]\nCPU0 (8,33):\n",
@@ -18,6 +18,12 @@ const SAMPLES: [&str; 11] = [
     "0,R,126703644672,4096,1577808000000626\n1,W,126703644672,4096,1577808000000627\n",
     "1538323200,12910952,128,0,1063\n1538323200,12910952,128,1,1063\n",
     "Timestamp,Response,IOType,LUN,Offset,Size\n1456095145.133076000,0.000806000,R,0,899056122368,131072\n",
+    "1000000 4 syslogd 16 8 W 6 0 0a\n2000000 4 a big daemon 8 8 R 6 0 0b\n",
+    "3,10.0,W,8192,4096\n3,10.001,R,4096,4096\n",
+    "version,time,op,size,lbn\n1,5.5,42,4096,16\n1,5.501,53,0,0\n",
+    "BeginHeader\nDiskRead, TimeStamp, ByteOffset, IOSize, DiskNum\nEndHeader\nDiskRead, 10, 0x200, 0x200, 0\n",
+    "TIME(s) COMM PID DISK T SECTOR BYTES LAT(ms)\n0.5 a b 2 vda WS 16 4096 0.1\n0.5 fio 2 vda FF 0 0 0.1\n",
+    "# tracer\n fio-54 [002] ..... 80.25: block_rq_issue: 259,0 WS 4096 () 16 + 8 [fio]\nCPU:2 [LOST 3 EVENTS]\n",
     "\0\0\0\0\0\u{2}\0\0\u{1}\0\0\0*\0\0\u{1}\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
 ];
 
@@ -25,7 +31,7 @@ const SAMPLES: [&str; 11] = [
 /// length of `content` determines the device choice and `lenient`.
 fn through_every_reader(content: &[u8]) -> u64 {
     let mut requests = 0;
-    let named = formats().map(|f| Some(f.name().to_owned()));
+    let named = formats().map(|f| Some(f.name().into()));
     for (format, i) in named.chain([None]).zip(0..) {
         let lenient = (content.len() + i).is_multiple_of(2).then_some(1.0);
         let device = match (content.len() / 2 + i) % 3 {

@@ -28,9 +28,15 @@ fn xz(content: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
+fn bzip2(content: &[u8]) -> Vec<u8> {
+    let mut encoder = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+    encoder.write_all(content).unwrap();
+    encoder.finish().unwrap()
+}
+
 type Encode = fn(&[u8]) -> Vec<u8>;
 
-const ENCODERS: [(&str, Encode); 3] = [("zstd", zstd), ("gzip", gzip), ("xz", xz)];
+const ENCODERS: [(&str, Encode); 4] = [("zstd", zstd), ("gzip", gzip), ("xz", xz), ("bzip2", bzip2)];
 
 #[test]
 fn every_compression_reads_as_plain() {

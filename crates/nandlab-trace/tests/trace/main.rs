@@ -1,9 +1,10 @@
 //! Integration tests of the readers, writers and generators of traces; each file of tests is a module here.
 
 mod any_bytes;
+mod columns;
 mod common;
 mod compressed;
-mod damaged_field;
+mod damaged;
 mod distributed;
 mod profiles;
 mod real_traces;

@@ -1,6 +1,6 @@
 //! The requests of a profile have the published statistics of its trace.
 
-use crate::common::drain;
+use crate::common::{drain, shared};
 use nandlab_base::base::request::Request;
 use nandlab_base::base::units::{MS, Time};
 use nandlab_base::workload::{Address, Arrival, Beyond, ProfileSpec, Source, SyntheticSpec, WorkloadSpec};
@@ -265,7 +265,7 @@ fn a_repeat_begins_one_mean_gap_later_and_requests_max_ends_the_source() {
 /// The numbers in `published.rs` equal those of the published tables, field by field. A missing table is skipped.
 #[test]
 fn published_numbers_are_those_of_the_tables() {
-    let folder = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/traces"));
+    let Some(folder) = shared("traces") else { return };
     for table in ["msr-volumes", "msr-requests", "msr-footprints", "umass"] {
         let file = folder.join(format!("published-{table}.csv"));
         let Ok(text) = std::fs::read_to_string(&file) else {

@@ -1,13 +1,13 @@
 //! Counts and footprints of the recorded traces equal those in the index of the trace folder. A test without its traces
 //! is skipped.
 
+use crate::common::shared;
 use nandlab_base::base::request::Op;
 use nandlab_base::workload::{DeviceChoice, TraceSpec};
 use nandlab_trace::{Published, TraceStat, open_trace, profile, stat};
-use std::path::{Path, PathBuf};
 
 fn spec(name: &str) -> Option<TraceSpec> {
-    let path: PathBuf = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/traces")).join(name);
+    let path = shared("traces")?.join(name);
     if !path.exists() {
         eprintln!("skipped: no {name}");
         return None;

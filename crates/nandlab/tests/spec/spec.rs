@@ -707,10 +707,10 @@ fn a_trace_has_its_devices_and_its_part() {
 
 #[test]
 fn a_trace_has_its_options_and_a_path_relative_to_the_spec() {
-    let text = "[workload]\ntrace = \"./a.csv\"\nformat = \"msr\"\ndevice = \"0\"\nlenient = true\n\
+    let text = "[workload]\ntrace = \"./a.csv\"\nformat = \"mqsim\"\ndevice = \"0\"\nlenient = true\n\
                 time_unit = \"us\"\ntime_scale = 0.5\n";
     let expected = TraceSpec {
-        format: Some("msr".into()),
+        format: Some("mqsim".into()),
         device: Some(DeviceChoice::One("0".into())),
         lenient: Some(0.1),
         time_unit_ns: Some(1000.0),
@@ -719,6 +719,10 @@ fn a_trace_has_its_options_and_a_path_relative_to_the_spec() {
     let workload = spec(text).workload.unwrap();
     assert_eq!(workload.source, Source::Trace(expected));
     assert_eq!(workload.arrival, Arrival::Trace { time_scale: 0.5 });
+    let columns = "time_s, offset, size, op";
+    let text = format!("[workload]\ntrace = \"a\"\nformat = {{ columns = \"{columns}\" }}\n");
+    let Source::Trace(trace) = spec(&text).workload.unwrap().source else { panic!() };
+    assert_eq!(trace.format, Some(TraceFormat::Columns(columns.into())));
     for (value, at_most) in [("false", None), ("{ at_most = 0.3 }", Some(0.3))] {
         let workload = spec(&format!("[workload]\ntrace = \"a.csv\"\nlenient = {value}\n")).workload.unwrap();
         let Source::Trace(trace) = workload.source else { panic!() };
@@ -883,7 +887,7 @@ fn show_prints_every_key_with_its_origin() {
          idle (run.toml:13)",
         "link = { mb_per_s = 3500.0, latency = \"1500ns\" }  # the link between host and drive, shared by all requests \
          (run.toml:33)",
-        "# trace =  # a trace file; .zst, .gz and .xz are decompressed (not set)",
+        "# trace =  # a trace file, plain, compressed or alone in an archive (not set)",
         "# format =  # the trace's format; recognised by its content when not given (only with workload.trace)",
         "capacitance = \"0F\"  # capacitance of the new backup capacitor, which powers the drive when power fails; 0F: \
          no capacitor (default)",

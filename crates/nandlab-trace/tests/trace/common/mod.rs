@@ -6,7 +6,19 @@ use nandlab_base::base::request::{Op, Request};
 use nandlab_base::base::units::Time;
 use nandlab_base::workload::{DeviceChoice, TraceSpec};
 use nandlab_trace::{ErrorKind, KeptTraces, Position, Source, TraceError, open_bytes, open_trace};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A folder of inputs beside the repository, or in the folder that `NANDLAB_SHARED` names; `None` if there is none.
+pub fn shared(folder: &str) -> Option<PathBuf> {
+    let beside = || Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")).to_path_buf();
+    let path = std::env::var_os("NANDLAB_SHARED").map_or_else(beside, PathBuf::from).join(folder);
+    if !path.is_dir() {
+        eprintln!("skipped: no folder {folder}");
+        return None;
+    }
+    Some(path)
+}
 
 /// A trace spec with the path `name` and default settings.
 pub fn spec(name: &str) -> TraceSpec {

@@ -40,7 +40,7 @@ pub use crate::write_cache::{CacheSpec, DirtyBudget, FlushTo, ReadRoom};
 pub use energy::EnergySpec;
 pub use nandlab_base::workload::{
     Address, Arrival, Beyond, DeviceChoice, Only, Part, ProfileSpec, SKIPPED_MAX, Source, SyntheticSpec,
-    TraceSpec, Window, WorkloadSpec,
+    TraceFormat, TraceSpec, Window, WorkloadSpec,
 };
 pub use needs::{demands, fit_to_writes, op_for_waf, streams, superblock_needs};
 pub use output::OutputSpec;
