@@ -19,7 +19,6 @@ use crate::core::{
     Component, CopyBack, Core, Destination, Map, Maps, NextJob, Program, Read, Refreshed, VictimTimes, Wake,
 };
 use crate::ftl::StreamId;
-use crate::ftl::streams::Writer;
 use crate::host::DataPath;
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Owner, Start, Transaction};
@@ -511,7 +510,7 @@ impl Background {
         let queued = core.program(Program { to, lpn, stamp, maps, owner, cause, class });
         let queued = queued.expect("a job starts only if its stream has room for all units that it moves");
         core.on_job_queued(lane, queued);
-        if core.streams().spec(stream).writer == Writer::Internal {
+        if core.streams().is_internal(stream) {
             schemes.on_moved(core, lpn, queued.unit);
         }
         path.map.on_moved(core, lane, lpn, !read.is_uncorrectable());

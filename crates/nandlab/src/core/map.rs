@@ -39,6 +39,7 @@ pub(crate) trait Map<P: Probe> {
     fn set_level(&mut self, core: &mut Core<P>, lpn: Lpn, level: u8);
 
     /// The data of `lpn` has been corrected, so its next read starts at the first level again.
+    #[inline(always)]
     fn on_corrected(&mut self, core: &mut Core<P>, lpn: Lpn) {
         if self.level(core, lpn) != 0 {
             self.set_level(core, lpn, 1);

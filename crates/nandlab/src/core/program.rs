@@ -5,7 +5,6 @@ use super::{Component, Core, Wake};
 use crate::base::geometry::{DieId, LaneId, Lpn, SuperblockId, UnitId};
 use crate::base::slab::Node;
 use crate::flash::{DEAD_LPN, ShapeId, Stamp, SuperblockState};
-use crate::ftl::streams::Writer;
 use crate::ftl::{AllocatedUnit, FlushPrograms, StreamId};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Device, Ended, FlashOp, Owner, Slot, Transaction};
@@ -117,11 +116,16 @@ impl<P: Probe> Core<P> {
     /// order, so all programs to a stream that several writers share are in one class.
     #[inline(always)]
     pub(crate) fn class_of(&self, stream: StreamId, job: Class) -> Class {
-        match self.ftl.streams.spec(stream).writer {
-            Writer::Host { .. } | Writer::Map => Class::HostWrite,
-            Writer::Internal => self.refresh_class,
-            Writer::Job if stream == StreamId::GC && self.ftl.shares_first_superblock => Class::HostWrite,
-            Writer::Job => job,
+        let streams = &self.ftl.streams;
+        if stream == StreamId::GC {
+            return if self.ftl.shares_first_superblock { Class::HostWrite } else { job };
+        }
+        if streams.is_host(stream) || streams.map() == Some(stream) {
+            Class::HostWrite
+        } else if streams.is_internal(stream) {
+            self.refresh_class
+        } else {
+            job
         }
     }
 

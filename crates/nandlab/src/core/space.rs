@@ -341,6 +341,7 @@ impl<P: Probe> Core<P> {
     }
 
     /// Number of units of a lane that are free for the host, those of superblocks that become free soon included.
+    #[inline]
     pub(crate) fn host_room(&self, lane: LaneId) -> u32 {
         let superblocks = self.free_soon(lane).saturating_sub(self.ftl.reserve_superblocks);
         superblocks * self.first_shape().units + self.ftl.host_units_open(lane)
@@ -348,12 +349,11 @@ impl<P: Probe> Core<P> {
 
     /// Number of units of the host's open superblocks that are allocated and whose programs have not ended.
     pub(crate) fn host_units_queued(&self, lane: LaneId) -> u32 {
-        let of_stream = |&stream: &StreamId| {
+        self.ftl.streams.sum_of_hosts(|stream| {
             self.ftl.latest_superblock(lane, stream).map_or(0, |(superblock, allocated)| {
                 allocated.saturating_sub(self.array.superblock(superblock).programmed)
             })
-        };
-        self.ftl.streams.hosts().iter().map(of_stream).sum()
+        })
     }
 
     /// Number of units that GC has to move in a lane until the host's stream can open one more superblock than now, and
@@ -395,6 +395,7 @@ impl<P: Probe> Core<P> {
 
     /// Whether less than `share` of the units that can become free for the host in `lane` are free
     /// ([`Core::host_room`]).
+    #[inline]
     pub(crate) fn is_below(&self, lane: LaneId, share: f64) -> bool {
         let free = self.host_room(lane);
         f64::from(free) < share * f64::from(self.ftl.host_spare_units(lane))

@@ -314,6 +314,12 @@ impl Shape {
             [usize::from(self.kinds[self.stripes.row(unit) as usize]) + usize::from(level) - 1 + behind]
     }
 
+    /// The cost of a try at `level` for any page, whose times of transfer and decoding are those of every page.
+    #[inline(always)]
+    pub fn after_sensing(&self, level: u8, is_retry: bool) -> &ReadCost {
+        &self.reads[usize::from(level) - 1 + if is_retry { self.levels } else { 0 }]
+    }
+
     /// Time of sensing the page of a unit into the page register (tR), at the first read level.
     #[inline(always)]
     pub fn read_ns(&self, unit: u32) -> Span {

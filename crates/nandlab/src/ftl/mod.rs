@@ -34,7 +34,7 @@ use allocation::Allocator;
 use lane::OpenSuperblock;
 use needs::SuperblockNeeds;
 use std::ops::Range;
-use streams::{StreamSpec, Streams, Writer};
+use streams::{StreamSpec, Streams};
 
 /// The configuration of the FTL of a drive.
 #[derive(Debug)]
@@ -230,9 +230,7 @@ impl Ftl {
     pub fn take_back_queued(&mut self, programmed: impl Fn(SuperblockId) -> u32) {
         let streams = &self.streams;
         let is_written = |&stream: &StreamId| {
-            stream == StreamId::GC
-                || streams.is_host(stream)
-                || streams.spec(stream).writer == Writer::Internal
+            stream == StreamId::GC || streams.is_host(stream) || streams.is_internal(stream)
         };
         for lane in &mut self.lanes {
             for stream in streams.ids().filter(is_written) {

@@ -213,7 +213,7 @@ impl Ftl {
     /// The number of units of the host's open superblocks that are not allocated.
     pub fn host_units_open(&self, lane: LaneId) -> u32 {
         let open = &self.lanes[lane.index()].open;
-        self.streams.hosts().iter().map(|stream| open[stream.index()].left()).sum()
+        self.streams.sum_of_hosts(|stream| open[stream.index()].left())
     }
 
     /// The number of units that `stream` of `lane` can allocate without opening a superblock.

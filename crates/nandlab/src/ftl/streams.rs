@@ -158,6 +158,8 @@ pub struct Streams {
     hosts: Box<[StreamId]>,
     /// By stream, one bit: whether it is a stream of the host.
     host_bits: u32,
+    /// By stream, one bit: whether a scheme writes to it, for data of its own.
+    internal_bits: u32,
     /// The stream of the demand map.
     map: Option<StreamId>,
     /// The stream that jobs of static wear levelling fill with units of the host: the one that opens the most worn
@@ -204,7 +206,9 @@ impl Streams {
         assert!(is_dense, "placements are declared in their order, from 0 on");
         let find =
             |is: fn(&StreamSpec) -> bool| ids().zip(&specs).find(|(_, spec)| is(spec)).map(|(id, _)| id);
+        let internal = ids().zip(&specs).filter(|(_, spec)| spec.writer == Writer::Internal);
         Self {
+            internal_bits: internal.map(|(id, _)| 1 << id.0).sum(),
             host_bits: hosts.iter().map(|id| 1 << id.0).sum(),
             hosts,
             map: find(|spec| spec.writer == Writer::Map),
@@ -276,10 +280,26 @@ impl Streams {
         &self.hosts
     }
 
+    /// The sum of a number over the streams of the host. Most drives have one.
+    #[inline(always)]
+    pub fn sum_of_hosts(&self, number: impl Fn(StreamId) -> u32) -> u32 {
+        let mut sum = number(StreamId::HOST);
+        if self.hosts.len() > 1 {
+            sum += self.hosts[1..].iter().map(|&stream| number(stream)).sum::<u32>();
+        }
+        sum
+    }
+
     /// Whether a stream is one of the host's.
     #[inline(always)]
     pub fn is_host(&self, stream: StreamId) -> bool {
         stream == StreamId::HOST || self.host_bits >> stream.0 & 1 != 0
+    }
+
+    /// Whether a scheme writes to a stream, for data of its own ([`Writer::Internal`]).
+    #[inline(always)]
+    pub fn is_internal(&self, stream: StreamId) -> bool {
+        self.internal_bits >> stream.0 & 1 != 0
     }
 
     /// Whether only the background job of the lane writes to the stream. A stream of [`Writer::Internal`] counts as

@@ -67,7 +67,7 @@ impl Record {
     }
 
     /// A request has completed.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn on_completed(&mut self, now: Time, request: &Request, failed: Option<FailReason>) {
         self.count_outstanding(now);
         self.outstanding -= 1;

@@ -223,7 +223,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
     pub(super) fn decode(&mut self, flush: &mut Flush, slot: Slot, loss: &mut PowerLoss) {
         let read = *self.core.operation(slot);
         let shape = &self.core.flash().shapes()[read.shape];
-        let decode_ns = shape.read(read.index, read.level, read.tries > 0).decode_ns;
+        let decode_ns = shape.after_sensing(read.level, read.tries > 0).decode_ns;
         flush.cleanings.decoding.insert((self.core.now() + decode_ns, read.die), slot);
         loss.flush_ns = self.core.now() - loss.at;
         self.set_decoder(flush);

@@ -70,19 +70,21 @@ impl Reads {
                 self.stats.on_last_try(core.operation(slot));
             }
         }
-        let cost = *core.flash().shapes()[shape].read(index, level, is_retry);
+        let of_shape = &core.flash().shapes()[shape];
+        let cost = *of_shape.after_sensing(level, is_retry);
+        let sense_ns = || of_shape.read(index, level, is_retry).sense_ns;
         if !core.ecc().has_levels() {
+            if cause == Cause::Host {
+                self.stats.host_flash_ns += sense_ns();
+            }
             // No further try can follow, so the superblock of the unit is unpinned. The two superblocks of a pread
             // remain pinned until both sub-reads have left their dies.
             if partner.is_none() {
                 core.unpin(superblock);
             }
-            if cause == Cause::Host {
-                self.stats.host_flash_ns += cost.sense_ns;
-            }
         } else if cause == Cause::Host {
             self.stats.host_flash_ns +=
-                cost.sense_ns + core.device().timing().of_part(cost.transfer_ns, part_bytes);
+                sense_ns() + core.device().timing().of_part(cost.transfer_ns, part_bytes);
         }
         let (slot, level, decode_ns) = if let Some(other) = partner {
             let first = core.join(slot, other)?;
@@ -93,7 +95,7 @@ impl Reads {
                 core.unpin(core.geometry().superblock_of(part.unit));
             }
             let level = read.level.max(part.level);
-            (first, level, core.flash().shapes()[shape].read(index, level, false).decode_ns)
+            (first, level, core.flash().shapes()[shape].after_sensing(level, false).decode_ns)
         } else {
             (slot, level, cost.decode_ns)
         };
@@ -148,7 +150,7 @@ impl Reads {
     /// With read levels, remembers the level that decoded the unit: for the superblock, for the drive, and for the unit
     /// unless the read belongs to a background job, which is no use of the unit. An uncorrectable read has no such
     /// level, so the next read of its unit starts at level 1 again; superblock and drive keep their levels.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn remember<P: Probe>(core: &mut Core<P>, map: &mut impl Map<P>, slot: Slot) {
         if !core.ecc().has_levels() {
             return;

@@ -29,6 +29,8 @@ pub struct Agenda {
     shift: u32,
     /// The time from which the clocks take part. Clocks too far after it are [`Agenda::later`].
     base: Time,
+    /// The time since `base` of a clock that is not set, or set too late to take part.
+    later: u64,
 }
 
 impl Agenda {
@@ -41,6 +43,7 @@ impl Agenda {
             leaves,
             shift: leaves.ilog2(),
             base: Time::START,
+            later: u64::MAX >> leaves.ilog2(),
         };
         agenda.begin_at(Time::START);
         agenda
@@ -54,7 +57,7 @@ impl Agenda {
             self.begin_at(time);
             return;
         }
-        let since = time.saturating_sub(self.base).ns().min(self.later());
+        let since = time.saturating_sub(self.base).ns().min(self.later);
         let mut key = since << self.shift | u64::from(clock);
         let mut node = self.leaves + clock as usize;
         self.nodes[node] = key;
@@ -64,12 +67,6 @@ impl Agenda {
             node /= 2;
             self.nodes[node] = key;
         }
-    }
-
-    /// The time since `base` of a clock that is not set, or set too late to take part.
-    #[inline(always)]
-    fn later(&self) -> u64 {
-        u64::MAX >> self.shift
     }
 
     /// Lets the clocks take part with their times since `base`.
@@ -102,7 +99,7 @@ impl Agenda {
     pub fn first(&mut self) -> (Time, u32) {
         let key = self.nodes[1];
         let since = key >> self.shift;
-        if since == self.later() {
+        if since == self.later {
             return self.first_later();
         }
         (self.base + Span::from_ns(since), key as u32 & (self.leaves as u32 - 1))

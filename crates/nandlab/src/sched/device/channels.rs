@@ -80,7 +80,7 @@ impl Device {
     #[inline(always)]
     fn page_out_ns(&self, read: &Transaction) -> Span {
         let shape = &self.timing.shapes()[read.shape];
-        let transfer_ns = shape.read(read.index, read.level, read.tries > 0).transfer_ns;
+        let transfer_ns = shape.after_sensing(read.level, read.tries > 0).transfer_ns;
         self.timing.of_part(transfer_ns, read.extent)
     }
 
