@@ -880,6 +880,13 @@ class LinkSummary(Record, frozen=True):
     """Share of the time in which data crossed the link to the host."""
 
 
+class ControllerSummary(Record, frozen=True):
+    """Use of the controller's processors."""
+
+    busy: float
+    """Share of the time for which the processors worked on commands."""
+
+
 class PreconditionSummary(Record, frozen=True):
     """Result of the preconditioning by the SNIA performance test specification."""
 
@@ -1029,6 +1036,8 @@ class Summary(Record, frozen=True):
     """Suspensions of programs and erases for host reads; absent without `timing.suspend`."""
     link: LinkSummary | None = None
     """Use of the link between host and drive; absent without a link."""
+    controller: ControllerSummary | None = None
+    """Use of the controller's processors; absent if the firmware takes no time."""
     precondition: PreconditionSummary | None = None
     """Result of the preconditioning by the SNIA performance test specification; absent with other preconditioning."""
     verified: VerifiedSummary | None = None

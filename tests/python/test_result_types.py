@@ -52,6 +52,7 @@ RUNS = {
         "power.cut_after_requests": 2000,
     },
     "link": {"host.link": {"mb_per_s": 20, "latency": "10us"}},
+    "controller": {"host.controller": {"read": "5us", "write": "5us"}},
     "suspensions": {"timing.suspend.program": {"enter": "9us", "resume": "4us", "min_progress": "0us", "max": 3}},
 }
 
@@ -84,6 +85,7 @@ def test_written_keys_and_declared_keys_are_the_same(name, verify):
             "partial refresh": {"refresh"},
             "power loss": {"power", "capacitor"},
             "link": {"link"},
+            "controller": {"controller"},
             "suspensions": {"suspensions"},
         }[name]
     )

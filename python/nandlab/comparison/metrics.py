@@ -91,6 +91,7 @@ _TABLE = (
     ("channel_busy_share", "time in which a channel is busy", "share", ""),
     ("link.to_drive", "use of the link to the drive", "share", ""),
     ("link.to_host", "use of the link to the host", "share", ""),
+    ("controller.busy", "use of the controller's processors", "share", ""),
     ("suspensions.programs", "number of suspensions of programs", "", ""),
     ("suspensions.erases", "number of suspensions of erases", "", ""),
     ("suspensions.suspended_s", "time for which operations are suspended", "s", ""),

@@ -37,6 +37,7 @@ _SHOWN = frozenset(
         "counters",
         "steady_state",
         "link",
+        "controller",
         "suspensions",
         "bad_blocks",
         "precondition",
@@ -56,6 +57,7 @@ def of_run(result: RunResult) -> Presentation:
         _latency(summary),
         read_levels(summary.ecc),
         _link(summary),
+        _controller(summary),
         _suspensions(summary),
         _bad_blocks(summary),
         mapping(summary.map),
@@ -168,6 +170,15 @@ def _link(summary: Summary) -> Section | None:
     to_drive, to_host = part(link.to_drive, 1), part(link.to_host, 1)
     text = f"busy {to_drive} of the time to the drive, {to_host} to the host"
     return _of_parts("Link", "link", text, {"busy to the drive": to_drive, "busy to the host": to_host})
+
+
+def _controller(summary: Summary) -> Section | None:
+    controller = summary.controller
+    if controller is None:
+        return None
+    busy = part(controller.busy, 1)
+    text = f"processors busy {busy} of the time"
+    return _of_parts("Controller", "firmware", text, {"processors busy": busy})
 
 
 def _suspensions(summary: Summary) -> Section | None:

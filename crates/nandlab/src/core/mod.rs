@@ -212,7 +212,7 @@ impl<P: Probe> Core<P> {
             now: Time::START,
             end,
             pool: Transactions::default(),
-            agenda: Agenda::new(geometry.dies as usize + usize::from(ecc.levels()) + 5),
+            agenda: Agenda::new(geometry.dies as usize + usize::from(ecc.levels()) + 6),
             gathering: Gathering::new(geometry.lanes, array.shapes(), ftl.streams.count()),
             waiters: Waiters::default(),
             wakes: Wakes::new(geometry.lanes),
@@ -306,7 +306,7 @@ impl<P: Probe> Core<P> {
     }
 
     // The order of the agenda's clocks: one for each die, one for the decoder of each read level, idleness, the write
-    // cache's DRAM, the link, power, refresh.
+    // cache's DRAM, the link, the controller, power, refresh.
     #[inline(always)]
     pub(crate) fn idle_clock(&self) -> u32 {
         self.geometry.dies + u32::from(self.physics.ecc.levels())
@@ -323,13 +323,18 @@ impl<P: Probe> Core<P> {
     }
 
     #[inline(always)]
-    pub(crate) fn power_clock(&self) -> u32 {
+    pub(crate) fn controller_clock(&self) -> u32 {
         self.idle_clock() + 3
     }
 
     #[inline(always)]
-    pub(crate) fn refresh_clock(&self) -> u32 {
+    pub(crate) fn power_clock(&self) -> u32 {
         self.idle_clock() + 4
+    }
+
+    #[inline(always)]
+    pub(crate) fn refresh_clock(&self) -> u32 {
+        self.idle_clock() + 5
     }
 
     /// Sets a clock of the agenda.

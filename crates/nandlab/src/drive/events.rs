@@ -1,6 +1,6 @@
 //! The body of the event loop: notifies the mechanisms of events, and serves wakes.
 //!
-//! An event is the expiry of one clock of the agenda: of a die, a decoder, idleness, the write cache's DRAM, the link,
+//! An event is the expiry of one clock of the agenda: of a die, a decoder, idleness, the write cache's DRAM, the link, the controller,
 //! power, or refresh. A notified mechanism acts on the core and leaves a [`Wake`] for other mechanisms. Wakes are
 //! served in order before the next event. No mechanism calls back into this file.
 //!
@@ -280,6 +280,8 @@ impl<P: Probe> Drive<P> {
             self.on_link();
         } else if clock == self.core.power_clock() {
             self.on_power();
+        } else if clock == self.core.controller_clock() {
+            self.on_controller();
         } else {
             self.schemes.refreshing.refresh.on_clock(&mut self.core);
         }

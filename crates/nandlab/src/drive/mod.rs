@@ -235,12 +235,7 @@ impl<P: Probe> Drive<P> {
                         .flash()
                         .keeps_sequences()
                         .then(|| Box::new(Promises::new(geometry.logical_units))),
-                    ..Host::new(
-                        spec.host.link.as_ref(),
-                        spec.power.cut_after_requests,
-                        spec.gc.idle_after_ns,
-                        &core,
-                    )
+                    ..Host::new(&spec.host, spec.power.cut_after_requests, spec.gc.idle_after_ns, &core)
                 },
                 map: build::mapping(spec, &policies, &core),
                 writes: Writes::new(&core),

@@ -123,6 +123,9 @@ impl<P: Probe> Drive<P> {
         if let Some(link) = &mut self.path.host.link {
             link.clear(self.core.now());
         }
+        if let Some(controller) = &mut self.path.host.controller {
+            controller.clear(self.core.now());
+        }
         let host = &mut self.path.host;
         host.record.on_aborted(self.core.now(), aborted.len() as u32);
         if host.requests.completed() >= host.results_after {

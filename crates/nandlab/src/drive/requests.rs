@@ -27,12 +27,21 @@ impl<P: Probe> Drive<P> {
         if host.link.is_some() {
             host.send_to_drive(&mut self.core, slot);
         } else {
-            self.begin(slot, request);
+            self.reach(slot, request);
         }
         id
     }
 
-    /// Begins a request that has reached the drive.
+    /// A request has reached the drive: its command goes to the controller, or the request begins at once.
+    #[inline(always)]
+    pub(crate) fn reach(&mut self, slot: RequestId, request: &Request) {
+        match &mut self.path.host.controller {
+            Some(controller) => controller.take(&mut self.core, slot, request.op, request.tag.queue),
+            None => self.begin(slot, request),
+        }
+    }
+
+    /// Begins a request that has reached the drive, and whose command has ended.
     #[inline(always)]
     pub(crate) fn begin(&mut self, slot: RequestId, request: &Request) {
         let epoch = self.path.host.epochs.open();

@@ -1,10 +1,10 @@
-//! Queries of a drive's state, and the events of the power clock and of the link's clock.
+//! Queries of a drive's state, and the events of the clocks of power, link and controller.
 
 use super::Drive;
 use crate::base::geometry::{LaneId, SuperblockId, UnitId};
 use crate::capacitor::{CapacitorState, Stage};
 use crate::core::Component;
-use crate::host::{LinkEnd, LinkState};
+use crate::host::{ControllerState, LinkEnd, LinkState};
 use crate::probe::Probe;
 use crate::refresh::{ErrorCacheState, PartialState};
 use crate::sched::Transaction;
@@ -155,13 +155,26 @@ impl<P: Probe> Drive<P> {
         self.path.host.link.as_ref().map(|link| link.state(self.core.now()))
     }
 
+    /// The state of the controller's processors; `None` if the firmware takes no time.
+    pub fn controller(&self) -> Option<ControllerState> {
+        self.path.host.controller.as_ref().map(|controller| controller.state(self.core.now()))
+    }
+
+    /// The controller's clock has expired: a request begins.
+    pub(crate) fn on_controller(&mut self) {
+        let host = &mut self.path.host;
+        let id = host.controller.as_mut().expect("only a controller sets its clock").end(&mut self.core);
+        let request = host.requests.request(id);
+        self.begin(id, &request);
+    }
+
     /// The link's clock has expired: a request has reached the drive, or a completion the host.
     pub(crate) fn on_link(&mut self) {
         let host = &mut self.path.host;
         match host.link.as_mut().expect("only a link sets its clock").receive(&mut self.core) {
             (LinkEnd::Drive, id) => {
                 let request = host.requests.request(id);
-                self.begin(id, &request);
+                self.reach(id, &request);
             }
             (LinkEnd::Host, id) => {
                 host.requests.get(id).units_left = 0;

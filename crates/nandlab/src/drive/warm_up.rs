@@ -37,6 +37,7 @@ pub(super) struct Beginning {
     die_busy_ns: Span,
     channel_busy_ns: Span,
     link: Option<LinkState>,
+    controller_busy_ns: Span,
 }
 
 impl<P: Probe> Drive<P> {
@@ -121,6 +122,12 @@ impl<P: Probe> Drive<P> {
         Some(link)
     }
 
+    /// The time for which the controller's processors have worked, summed over them; `None` if the firmware takes no time.
+    pub(crate) fn controller_busy_ns(&self) -> Option<Span> {
+        let before = self.recorder.beginning.as_ref().map_or(Span::ZERO, |begin| begin.controller_busy_ns);
+        self.controller().map(|state| state.busy - before)
+    }
+
     fn busy_of_dies(&self) -> impl Iterator<Item = Span> {
         let core = &self.core;
         (0..core.geometry().dies).map(|die| core.device().die_busy_ns(DieId(die), core.now()))
@@ -167,6 +174,7 @@ impl<P: Probe> Drive<P> {
             die_busy_ns: self.busy_of_dies().sum(),
             channel_busy_ns,
             link: self.link(),
+            controller_busy_ns: self.controller().map_or(Span::ZERO, |state| state.busy),
         };
         self.recorder.beginning = Some(Box::new(beginning));
         let dies: Vec<Span> = self.busy_of_dies().collect();

@@ -23,9 +23,6 @@ use crate::probe::Probe;
 use crate::sched::NEVER;
 use std::collections::VecDeque;
 
-/// The latest possible arrival; it is later than the end of simulated time, at which a drive stops.
-const LATEST: Time = Time::from_ns(NEVER.ns() - 1);
-
 /// The present state of one direction of the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkDirection {
@@ -131,13 +128,13 @@ impl Link {
         let (queue, leaves) = match route {
             Route::InOrder(bytes) => {
                 let start = line.free.max(core.now());
-                line.free = start.saturating_add(transfer_ns(bytes, self.ns_per_byte)).min(LATEST);
+                line.free = start.saturating_add(transfer_ns(bytes, self.ns_per_byte)).min(Host::LATEST);
                 line.busy += line.free - start;
                 (2 * to as usize, line.free)
             }
             Route::Bypass => (2 * to as usize + 1, core.now()),
         };
-        let arrives = leaves.saturating_add(self.latency).min(LATEST);
+        let arrives = leaves.saturating_add(self.latency).min(Host::LATEST);
         self.crossing[queue].push_back(Crossing { arrives, number: self.sent, request });
         self.sent += 1;
         if arrives < core.clock(core.link_clock()) {

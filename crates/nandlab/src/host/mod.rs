@@ -2,6 +2,7 @@
 //! deallocations; the allocation of units to writes; the steady-state test; the oracle.
 
 mod buffer;
+mod controller;
 mod epochs;
 mod link;
 mod load;
@@ -20,6 +21,8 @@ mod writes;
 pub use crate::base::request::{Completion, FailReason, Op, Request, Tag};
 pub(crate) use buffer::Buffer;
 pub use buffer::BufferStats;
+pub(crate) use controller::Controller;
+pub use controller::ControllerState;
 pub(crate) use epochs::{Epochs, Merging};
 pub(crate) use link::{Link, LinkEnd};
 pub use link::{LinkDirection, LinkState};
@@ -38,10 +41,11 @@ pub(crate) use trims::Trims;
 pub(crate) use writes::{WriteBacks, Writes};
 
 use crate::base::geometry::{LaneId, Lpn, RequestId};
-use crate::base::units::Span;
+use crate::base::units::{Span, Time};
 use crate::core::{Core, Mechanism, Offline, Rest, STILL_WAITS, Wake};
 use crate::probe::Probe;
-use spec::LinkSpec;
+use crate::sched::NEVER;
+use spec::HostSpec;
 
 /// The host's requests in the drive, with their flush epochs, deallocations and statistics.
 #[derive(Debug)]
@@ -50,6 +54,8 @@ pub(crate) struct Host {
     pub(crate) record: Record,
     /// The link between host and drive; `None` without a link.
     pub(crate) link: Option<Box<Link>>,
+    /// The firmware of the controller; `None` if it takes no time.
+    pub(crate) controller: Option<Box<Controller>>,
     pub(crate) epochs: Epochs,
     pub(crate) merging: Merging,
     /// The write buffer (`ftl.buffer`); `None` without one.
@@ -113,23 +119,27 @@ impl<P: Probe> Mechanism<P> for Host {
         if link.is_some_and(|link| link.to_drive.requests + link.to_host.requests > 0) {
             return Err("a request is on the link though none is outstanding".to_owned());
         }
+        let controller = self.controller.as_ref().map(|controller| controller.state(core.now()));
+        if controller.is_some_and(|state| state.waiting + state.at_work > 0) {
+            return Err("the controller has a command though none is outstanding".to_owned());
+        }
         Ok(())
     }
 }
 
 impl Host {
+    /// The latest possible arrival of a request or completion, and end of a command; it is later than the end of simulated
+    /// time, at which a drive stops.
+    const LATEST: Time = Time::from_ns(NEVER.ns() - 1);
+
     /// The state of a fresh drive. Power fails after `cut_after` completed requests (0: never). The drive counts as
     /// idle after the time `idle_after` without outstanding requests.
-    pub(crate) fn new<P: Probe>(
-        link: Option<&LinkSpec>,
-        cut_after: u64,
-        idle_after: Span,
-        core: &Core<P>,
-    ) -> Self {
+    pub(crate) fn new<P: Probe>(spec: &HostSpec, cut_after: u64, idle_after: Span, core: &Core<P>) -> Self {
         Self {
             requests: Requests::default(),
             record: Record::new(Rounds::new(core.geometry())),
-            link: link.map(|link| Box::new(Link::new(link))),
+            link: spec.link.as_ref().map(|link| Box::new(Link::new(link))),
+            controller: spec.controller.as_ref().map(|spec| Box::new(Controller::new(spec))),
             epochs: Epochs::default(),
             merging: Merging::default(),
             buffer: None,

@@ -1,16 +1,66 @@
 //! The section `[host]` of the spec.
 
 use crate::base::units::Span;
-use crate::spec::{FromVal, MB_PER_S, OVERHEAD, Params, Val, ValueKind, key, param, params, plain, section};
+use crate::spec::{
+    Choices, FromVal, MB_PER_S, OVERHEAD, Params, Val, ValueKind, choices, int, key, param, params, plain,
+    section,
+};
 
 section! {
-    /// `[host]`: the link between host and drive.
+    /// `[host]`: the link between host and drive, and the firmware of the controller.
     #[derive(Clone, Debug, PartialEq)]
     pub struct HostSpec {
         /// The link; `None`: requests reach the drive, and completions the host, without delay.
         pub link: Option<LinkSpec> =
             key("host.link", LINK, "\"none\"", "the link between host and drive, shared by all requests")
             => |values, path| link(values.val(path)),
+        /// The firmware; `None`: it takes no time.
+        pub controller: Option<ControllerSpec> =
+            key("host.controller", CONTROLLER, "\"none\"", "the firmware of the controller: its time a command")
+            => |values, path| controller(values.val(path)),
+    }
+}
+
+params! {
+    /// `host.controller`: the firmware's time a command, and the number of commands on which it works at once.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct ControllerSpec {
+        /// Time of a read.
+        pub read_ns: Span = param("read", OVERHEAD, "", "firmware time of a read"),
+        /// Time of a write, TRIM or flush.
+        pub write_ns: Span = param("write", OVERHEAD, "", "firmware time of a write, TRIM or flush"),
+        /// Number of commands at once, at least 1.
+        pub commands_at_once: u32 =
+            param("commands_at_once", COMMANDS, "1", "commands at once; later ones wait"),
+        /// Which of the commands that wait is next.
+        pub arbitration: Arbitration =
+            param("arbitration", ValueKind::Slot(Arbitration::CHOICES), "\"arrival\"", "which of the commands that wait is next"),
+    }
+}
+
+const COMMANDS: ValueKind = int(1, 65_536);
+
+choices! {
+    /// `host.controller.arbitration`: which of the commands that wait is next.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Arbitration {
+        /// The one that has waited longest.
+        Arrival = "arrival": "the command that has waited longest",
+        /// That of the queue whose turn it is.
+        RoundRobin = "round-robin": "the queues of the host take turns (NVMe's default)",
+    }
+}
+
+const CONTROLLER: ValueKind = ValueKind::Either(&[
+    ValueKind::Slot(&[plain("none", "a command takes no time of the controller")]),
+    ValueKind::Table(ControllerSpec::PARAMS),
+]);
+
+fn controller(val: &Val) -> Option<ControllerSpec> {
+    match val {
+        Val::Tag("none", None) => None,
+        Val::Table(_) => Some(ControllerSpec::from_val(val)),
+        _ => val.is_no("controller"),
     }
 }
 

@@ -308,6 +308,14 @@ pub struct LinkSummary {
     pub to_host: f64,
 }
 
+/// Use of the controller's processors.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ControllerSummary {
+    /// Share of the time for which the processors worked on commands.
+    #[schemars(extend("unit" = "share"))]
+    pub busy: f64,
+}
+
 /// Result of the preconditioning by the SNIA performance test specification.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct PreconditionSummary {
@@ -445,6 +453,9 @@ pub struct Summary {
     /// Use of the link between host and drive; absent without a link.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link: Option<LinkSummary>,
+    /// Use of the controller's processors; absent if the firmware takes no time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub controller: Option<ControllerSummary>,
     /// Result of the preconditioning by the SNIA performance test specification; absent with other preconditioning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub precondition: Option<PreconditionSummary>,
@@ -633,6 +644,10 @@ impl Summary {
             link: drive.link_used().map(|link| {
                 let busy_share = |direction: LinkDirection| number(ratio(direction.busy.seconds(), seconds));
                 LinkSummary { to_drive: busy_share(link.to_drive), to_host: busy_share(link.to_host) }
+            }),
+            controller: drive.controller_busy_ns().zip(drive.spec().host.controller).map(|(busy, spec)| {
+                let processors = f64::from(spec.commands_at_once);
+                ControllerSummary { busy: number(ratio(busy.seconds(), seconds * processors)) }
             }),
             precondition: None,
             verified: None,

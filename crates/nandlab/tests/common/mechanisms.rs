@@ -151,6 +151,11 @@ pub const MECHANISMS: &[Mechanism] = &[
         stats.gc.victims
     }),
     mechanism("off-chip path", &[&["timing.off_chip_mb_per_s=800"]], |stats| stats.gc.victims),
+    mechanism(
+        "controller",
+        &[&["host.controller={ read = '2us', write = '3us', commands_at_once = 4 }"]],
+        |stats| stats.gc.victims,
+    ),
     mechanism("link", &[&["host.link={ mb_per_s = 3000, latency = '2us' }"]], |stats| stats.gc.victims),
     mechanism("suspension", &[SUSPEND], |stats| stats.suspensions.programs),
     mechanism("mapping units", &[UNITS], |stats| stats.units.padding),

@@ -468,16 +468,31 @@ pub fn bad_blocks(seed: u64) -> &'static str {
         [Stream::new(seed, "bad blocks").below(8) as usize]
 }
 
-/// Returns the text of the section `[host]`: a third of the seeds has a link. The link has a random stream of its own.
+/// Returns the text of the section `[host]`: a third of the seeds has a link, and a third a controller. Each has a random
+/// stream of its own.
 pub fn link(seed: u64) -> String {
+    let mut stream = Stream::new(seed, "controller");
+    let mut one_of = |choices: [&'static str; 3]| choices[stream.below(3) as usize];
+    let (has_controller, read, write) =
+        (one_of(["controller", "", ""]), one_of(["0us", "3us", "80us"]), one_of(["0us", "5us", "200us"]));
+    let (at_once, arbitration) = (one_of(["1", "2", "9"]), one_of(["arrival", "arrival", "round-robin"]));
+    let controller = match has_controller {
+        "" => String::new(),
+        _ => format!(
+            "controller = {{ read = '{read}', write = '{write}', commands_at_once = {at_once}, arbitration = \
+             '{arbitration}' }}\n"
+        ),
+    };
+
     let mut stream = Stream::new(seed, "link");
     let mut one_of = |choices: [&'static str; 3]| choices[stream.below(3) as usize];
     let (has_link, mb_per_s, latency) =
         (one_of(["link", "", ""]), one_of(["30", "300", "3000"]), one_of(["0us", "2us", "150us"]));
-    match has_link {
+    let link = match has_link {
         "" => String::new(),
-        _ => format!("[host]\nlink = {{ mb_per_s = {mb_per_s}, latency = '{latency}' }}\n"),
-    }
+        _ => format!("link = {{ mb_per_s = {mb_per_s}, latency = '{latency}' }}\n"),
+    };
+    format!("[host]\n{link}{controller}")
 }
 
 /// Activity of the schemes over runs.

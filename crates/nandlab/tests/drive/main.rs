@@ -17,6 +17,7 @@ mod blocking;
 mod capability;
 mod capacitor;
 mod closed_forms;
+mod controller;
 mod counters;
 mod demand_map;
 mod device;
