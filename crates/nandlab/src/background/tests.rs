@@ -12,6 +12,7 @@ use crate::demand_map::{
     ENTRY_BYTES, Eviction, MapSpec, MapWriteBack, Mapping, Miss, TranslationLevel, Tvpn,
 };
 use crate::ftl::WearLevelling;
+use crate::host::spec::HostSpec;
 use crate::host::{Host, Writes};
 use crate::probe::NoProbe;
 use crate::sched::FlashOp;
@@ -87,7 +88,7 @@ impl Bench {
         };
         let core = Setup { blocks_dies: foreground == GcForeground::Blocking, ..*setup }.core();
         let path = DataPath {
-            host: Host::new(None, 0, MS, &core),
+            host: Host::new(&HostSpec::default(), 0, MS, &core),
             map: MapInRam::default(),
             writes: Writes::new(&core),
         };
@@ -365,7 +366,7 @@ fn gc_takes_the_forced_victim_while_a_translation_page_waits_and_only_kept_super
         write_back: MapWriteBack::Async,
     };
     let mut path = DataPath {
-        host: Host::new(None, 0, MS, &core),
+        host: Host::new(&HostSpec::default(), 0, MS, &core),
         map: Mapping::new(&map, &core),
         writes: Writes::new(&core),
     };

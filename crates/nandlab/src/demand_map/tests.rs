@@ -5,6 +5,7 @@ use crate::base::geometry::{RequestId, SuperblockId};
 use crate::base::units::MS;
 use crate::core::testing::{Event, LANE, Setup, clear, decode, fill, next, unmap};
 use crate::ftl::StreamId;
+use crate::host::spec::HostSpec;
 use crate::host::{Host, Writes};
 use crate::probe::NoProbe;
 use crate::sched::FlashOp;
@@ -280,7 +281,7 @@ fn a_write_that_has_waited_for_room_brings_its_evicted_entry_back() {
     let mut core = Setup { superblocks: 4, ..setup() }.core();
     let mut mapping = Some(mapping(&core, 1));
     let mut writes = Writes::new(&core);
-    let mut host = Host::new(None, 0, MS, &setup().core());
+    let mut host = Host::new(&HostSpec::default(), 0, MS, &setup().core());
     let (lpn, owner) = (Lpn(6 * ENTRIES), Owner::Request(RequestId(0)));
     fill(&mut core, StreamId::GC, 0..24);
     assert!(Map::has_entry(&mut mapping, &mut core, lpn, owner, Wants::Write));

@@ -8,7 +8,7 @@ use crate::spec::{
 
 section! {
     /// `[host]`: the link between host and drive, and the firmware of the controller.
-    #[derive(Clone, Debug, PartialEq)]
+    #[derive(Clone, Debug, Default, PartialEq)]
     pub struct HostSpec {
         /// The link; `None`: requests reach the drive, and completions the host, without delay.
         pub link: Option<LinkSpec> =

@@ -8,6 +8,7 @@ use crate::base::units::{MS, US};
 use crate::core::testing::{Event, LANE, MapInRam, Setup, clear, decode, fill, next};
 use crate::ftl::StreamId;
 use crate::host::Writes;
+use crate::host::spec::HostSpec;
 use crate::probe::NoProbe;
 use crate::sched::FlashOp;
 use crate::sched::{Cause, Owner};
@@ -30,7 +31,7 @@ impl Bench {
     fn new(setup: &Setup, dirty_budget: f64) -> Self {
         let core = setup.core();
         let path = DataPath {
-            host: Host::new(None, 0, MS, &core),
+            host: Host::new(&HostSpec::default(), 0, MS, &core),
             map: MapInRam::default(),
             writes: Writes::new(&core),
         };

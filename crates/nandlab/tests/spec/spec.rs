@@ -152,7 +152,7 @@ fn the_empty_file_is_the_documented_default_drive() {
         suspend: SuspendSpec::default(),
     };
     assert_eq!(spec.timing, timing);
-    assert_eq!(spec.host, HostSpec { link: None });
+    assert_eq!(spec.host, HostSpec { link: None, controller: None });
     assert_eq!(spec.ftl.allocation, Allocation::Static(*b"CWDP"));
     assert_eq!(spec.ftl.wear_levelling, WearLevelling::Dynamic);
     assert_eq!(spec.gc.victim.name, "greedy");
