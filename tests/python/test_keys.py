@@ -126,6 +126,7 @@ CASES: dict[str, Case] = {
     "drive.registers": case("drive.registers=2", base=(*COPYBACK, "migration.copyback=split")),
     "drive.program_order": case("drive.program_order=one-shot"),
     "host.link": case("host.link={ mb_per_s = 500, latency = '3us' }"),
+    "host.controller": case("host.controller={ read = '4us', write = '6us' }"),
     "timing.read": case("timing.read=75us"),
     "timing.program": case("timing.program=600us"),
     "timing.erase": case("timing.erase=5ms"),
