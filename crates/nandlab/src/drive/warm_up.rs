@@ -154,7 +154,8 @@ impl<P: Probe> Drive<P> {
 
         let (now, operations, gc) = (self.core.now(), *self.core.operations(), &self.background.stats);
         let channel_busy_ns = self.busy_of_channels();
-        // The counters of the host's requests have begun again when the request ended.
+        // What is counted when a request ends has begun again when the last request of the warm-up ended.
+        self.path.host.record.begin_work_again();
         let last_row = LastRow {
             operations,
             channel_busy_ns,

@@ -125,6 +125,13 @@ impl Record {
         self.rounds = self.rounds.beginning_at(self.count(now, operations));
     }
 
+    /// Forgets the work on requests, except for what is counted when a request ends
+    /// ([`Counters::host_pages_written`]).
+    pub(crate) fn begin_work_again(&mut self) {
+        self.counters =
+            Counters { host_pages_written: self.counters.host_pages_written, ..Counters::default() };
+    }
+
     /// Power loss has ended `requests` outstanding requests.
     pub(crate) fn on_aborted(&mut self, now: Time, requests: u32) {
         self.count_outstanding(now);
