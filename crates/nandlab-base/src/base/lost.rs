@@ -2,8 +2,9 @@
 //!
 //! Writes and TRIMs share one numbering, so of two operations on a unit the one with the higher sequence number is the
 //! newer one. After recovery a unit has the data of one write, or none. A promise about a unit is broken if the unit
-//! has older data than the promised operation; the number of the newest TRIM stands for no data. A unit counts once,
-//! under the strongest promise that is broken, with the newest operation to which this promise was given:
+//! has older data than the promised operation; for a unit without data, the number of the newest TRIM of which the drive
+//! has the record stands for the data. A unit counts once, under the strongest promise that is broken, with the newest
+//! operation to which this promise was given:
 //!
 //! - *covered*: the request was complete, and so was a FUA flag of its own or a flush that was submitted later. What a
 //!   unit had before the run counts as covered; data of preconditioning has the sequence number 0.
@@ -47,12 +48,24 @@ pub struct Lost {
 /// The content of a unit after recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// No data.
+    /// No data, and the drive has no record of a TRIM.
     Nothing,
+    /// No data; the newest recorded TRIM has this sequence number.
+    Trimmed(u64),
     /// The data of the write with this sequence number; 0: data from before the run.
     Write(u64),
     /// Reads of the unit fail, because recovery could not complete the unit.
     Unreadable,
+}
+
+impl Content {
+    /// The sequence number of the operation whose result the unit has; `None`: it has nothing, or nothing readable.
+    pub fn held(self) -> Option<u64> {
+        match self {
+            Self::Write(sequence) | Self::Trimmed(sequence) => Some(sequence),
+            Self::Nothing | Self::Unreadable => None,
+        }
+    }
 }
 
 /// The drive after recovery.

@@ -100,12 +100,6 @@ impl<P: Probe> Drive<P> {
         let sequence = |lpn: Lpn| data.sequence(lpn);
         let is_unreadable =
             |lpn: Lpn| caching.as_ref().is_some_and(|caching| caching.lost.contains_key(&lpn.0));
-        let content = |lpn: Lpn| {
-            if is_unreadable(lpn) {
-                return Content::Unreadable;
-            }
-            sequence(lpn).map_or(Content::Nothing, Content::Write)
-        };
         let mut units: BTreeMap<u32, UnitAtRisk> = BTreeMap::new();
         for lpn in in_ram {
             units.entry(lpn.0).or_default().is_at_risk = true;
@@ -129,13 +123,17 @@ impl<P: Probe> Drive<P> {
         for &lpn in in_flight.keys() {
             units.entry(lpn).or_default();
         }
+        let records = &path.host.trims;
+        let content = |lpn: Lpn| {
+            if is_unreadable(lpn) {
+                return Content::Unreadable;
+            }
+            let without_data = || records.newest(lpn).map_or(Content::Nothing, Content::Trimmed);
+            sequence(lpn).map_or_else(without_data, Content::Write)
+        };
         let loss = losses.list.last_mut().expect("power has failed");
         for (&lpn, unit) in &units {
-            let held = match content(Lpn(lpn)) {
-                Content::Write(sequence) => Some(sequence),
-                Content::Nothing => path.host.trims.newest(Lpn(lpn)),
-                Content::Unreadable => None,
-            };
+            let held = content(Lpn(lpn)).held();
             let after = AfterLoss {
                 lpn: Lpn(lpn),
                 held,

@@ -73,6 +73,8 @@ struct Unit {
     acknowledged: u64,
     /// Sequence number of the newest deallocation; 0: none.
     trimmed: u64,
+    /// Sequence number of the newest deallocation before any power loss undid it; 0: none.
+    newest_trim: u64,
     /// Sequence number of the newest write that has been programmed; 0: none.
     programmed: u64,
     /// The writes and deallocations that are in flight or promised, without those that a newer one replaces.
@@ -269,6 +271,18 @@ impl Oracle {
         }
     }
 
+    /// The drive cannot have the record of a deallocation newer than the newest that it has admitted.
+    fn check_record(&mut self, lpn: Lpn, content: Content) {
+        let Content::Trimmed(sequence) = content else { return };
+        let newest = self.unit(lpn).newest_trim;
+        if !(1..=newest).contains(&sequence) {
+            self.violation(format!(
+                "LPN {}: TRIM {sequence} is recovered, but the newest was {newest}",
+                lpn.0
+            ));
+        }
+    }
+
     /// The unit has been recovered with this content. Outstanding requests have ended without a promise. What the unit
     /// has now takes over the promises about newer operations, which are broken, or about a TRIM, which is undone.
     fn recover(&mut self, lpn: Lpn, content: Content, held: Option<u64>) {
@@ -294,7 +308,10 @@ impl Oracle {
                 unit.trimmed = trims.map(|version| version.sequence).max().unwrap_or(0);
                 (unit.newest, unit.acknowledged) = (sequence, sequence);
             }
-            Content::Nothing => (unit.newest, unit.acknowledged) = (unit.trimmed, unit.trimmed),
+            Content::Nothing => (unit.newest, unit.acknowledged, unit.trimmed) = (0, 0, 0),
+            Content::Trimmed(sequence) => {
+                (unit.newest, unit.acknowledged, unit.trimmed) = (sequence, sequence, sequence);
+            }
             // Until the unit is written again, the oracle does not know which of its sectors fail.
             Content::Unreadable => (unit.acknowledged, unit.trimmed) = (0, unit.newest.max(1)),
         }
@@ -408,12 +425,8 @@ impl Probe for Oracle {
         }
         for lpn in (0..recovered.units).map(Lpn) {
             let content = (recovered.content)(lpn);
-            let trimmed = self.unit(lpn).trimmed;
-            let held = match content {
-                Content::Nothing => Some(trimmed).filter(|&sequence| sequence != 0),
-                Content::Write(sequence) => Some(sequence),
-                Content::Unreadable => None,
-            };
+            self.check_record(lpn, content);
+            let held = content.held();
             let expected = self.broken(lpn, held, in_flight.get(&lpn.0).copied());
             let listed = listed.remove(&lpn).unwrap_or_default();
             let destroyed = destroyed.get(&lpn).map_or(&[][..], |list| list);
@@ -431,6 +444,7 @@ impl Probe for Oracle {
     fn on_trimmed(&mut self, request: RequestId, lpn: Lpn, sequence: u64) {
         let unit = self.unit(lpn);
         (unit.newest, unit.acknowledged, unit.trimmed) = (sequence, sequence, sequence);
+        unit.newest_trim = sequence;
         self.add_version(Some(request), lpn, sequence, true);
     }
 

@@ -192,8 +192,10 @@ fn a_trim_is_lost_only_if_a_completed_flush_covers_it() {
         watch
     };
     trimmed(false).cut(Content::Write(1), &[]).unwrap();
-    trimmed(false).cut(Content::Nothing, &[]).unwrap();
-    trimmed(true).cut(Content::Nothing, &[]).unwrap();
+    trimmed(false).cut(Content::Trimmed(2), &[]).unwrap();
+    trimmed(true).cut(Content::Trimmed(2), &[]).unwrap();
+    is_caught(trimmed(false).cut(Content::Nothing, &[]), "but the completions say");
+    is_caught(trimmed(true).cut(Content::Trimmed(3), &[]), "but the newest was 2");
     is_caught(trimmed(true).cut(Content::Write(1), &[]), "but the completions say");
     let undone = Lost { is_trim: true, ..lost(Promise::Covered, 2) };
     trimmed(true).cut(Content::Write(1), &[undone]).unwrap();
@@ -260,4 +262,18 @@ fn a_loss_is_listed_once() {
     cut(Content::Write(1), &[]);
     cut(Content::Nothing, &[lost(Promise::Acknowledged, 1)]);
     cut(Content::Nothing, &[]);
+}
+
+/// A TRIM in flight that has taken effect stands for no data, also after a newer write has been recovered and lost.
+#[test]
+fn a_recorded_trim_is_older_than_the_write_that_was_lost_after_it() {
+    let mut watch = Watch::new();
+    watch.one(Op::Write, true);
+    let trim = watch.submit(Op::Trim, false, 1);
+    watch.admit(&trim, 1);
+    watch.lose(Content::Trimmed(2), &[]);
+    watch.one(Op::Write, false);
+    watch.lose(Content::Write(3), &[]);
+    watch.one(Op::Write, false);
+    watch.cut(Content::Trimmed(2), &[lost(Promise::Acknowledged, 4)]).unwrap();
 }
