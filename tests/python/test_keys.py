@@ -136,6 +136,8 @@ CASES: dict[str, Case] = {
     "timing.off_chip_mb_per_s": case("timing.off_chip_mb_per_s=100"),
     "timing.scheduler": case("timing.scheduler=fcfs"),
     "timing.multi_plane": case("timing.multi_plane=true"),
+    "timing.plane_reads": case("timing.plane_reads=independent"),
+    "timing.read_hold": case("timing.read_hold=5ms", base=("timing.plane_reads=independent",)),
     "timing.suspend": case(f"timing.suspend.program={WINDOW}"),
     "ftl.map": case("ftl.map.demand.cache=1KiB", base=("precondition.used=0.6",)),
     "ftl.mapping_unit": case("ftl.mapping_unit=1KiB"),

@@ -200,19 +200,14 @@ impl<P: Probe> Core<P> {
         let array = Array::new(&geometry, timing.shapes().clone(), config.pe_cycles, keeps);
         let ftl = ftl(&geometry, &array);
         let units = |is_kept: bool| if is_kept { geometry.units } else { 0 };
+        let device =
+            Device::new(&geometry, timing, scheduler, multi_plane, copyback_gap, config.keeps_sequences);
         Self {
-            device: Device::new(
-                &geometry,
-                timing,
-                scheduler,
-                multi_plane,
-                copyback_gap,
-                config.keeps_sequences,
-            ),
+            agenda: Agenda::new(device.clocks() as usize + usize::from(ecc.levels()) + 6),
+            device,
             now: Time::START,
             end,
             pool: Transactions::default(),
-            agenda: Agenda::new(geometry.dies as usize + usize::from(ecc.levels()) + 6),
             gathering: Gathering::new(geometry.lanes, array.shapes(), ftl.streams.count()),
             waiters: Waiters::default(),
             wakes: Wakes::new(geometry.lanes),
@@ -305,11 +300,17 @@ impl<P: Probe> Core<P> {
         self.wakes.push(wake);
     }
 
-    // The order of the agenda's clocks: one for each die, one for the decoder of each read level, idleness, the write
+    // The order of the agenda's clocks: those of the device, one for the decoder of each read level, idleness, the write
     // cache's DRAM, the link, the controller, power, refresh.
     #[inline(always)]
     pub(crate) fn idle_clock(&self) -> u32 {
-        self.geometry.dies + u32::from(self.physics.ecc.levels())
+        self.device.clocks() + u32::from(self.physics.ecc.levels())
+    }
+
+    /// The clock of the decoder of the first read level.
+    #[inline(always)]
+    pub(crate) fn first_decoder_clock(&self) -> u32 {
+        self.device.clocks()
     }
 
     #[inline(always)]

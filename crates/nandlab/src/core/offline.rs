@@ -257,7 +257,7 @@ impl<'a, P: Probe> Offline<'a, P> {
         core.device.drop_queues(&core.pool);
         core.gathering.forget();
         core.array.forget_skips();
-        for clock in core.geometry.dies..=core.refresh_clock() {
+        for clock in core.first_decoder_clock()..=core.refresh_clock() {
             core.agenda.set(clock, NEVER);
         }
     }

@@ -23,8 +23,8 @@ use crate::ftl::needs::{Demands, SuperblockNeeds};
 use crate::ftl::{self, Candidates, Ftl, StreamId, VictimPolicy, WearLevelling};
 use crate::probe::NoProbe;
 use crate::sched::{
-    Class, CommandTimes, Ended, FlashOp, NEVER, OffChipRate, Owner, Scheduler, Slot, SuspendSpec, Timing,
-    TimingSpec, Transaction,
+    Class, CommandTimes, Ended, FlashOp, NEVER, OffChipRate, Owner, PlaneReads, Scheduler, Slot, SuspendSpec,
+    Timing, TimingSpec, Transaction,
 };
 use std::collections::BTreeMap;
 
@@ -208,6 +208,8 @@ impl Setup {
             off_chip: OffChipRate::Unlimited,
             scheduler: Scheduler::ReadFirst,
             multi_plane: false,
+            plane_reads: PlaneReads::Together,
+            read_hold_ns: Span::ZERO,
             suspend: self.suspend,
         }
     }

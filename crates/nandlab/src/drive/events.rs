@@ -251,7 +251,7 @@ impl<P: Probe> Drive<P> {
             self.sample(time);
         }
         self.core.advance_to(time);
-        if clock < self.core.geometry().dies {
+        if clock < self.core.first_decoder_clock() {
             self.on_die(DieId(clock));
             return;
         } else if clock < self.core.idle_clock() {

@@ -22,7 +22,7 @@ use crate::core::{Destination, Maps, Offline, Program, Read};
 use crate::flash::SuperblockState;
 use crate::ftl::StreamId;
 use crate::probe::Probe;
-use crate::sched::{Cause, Class, FlashOp, NEVER, Owner, Phase, Slot, Start, Transaction};
+use crate::sched::{Cause, Class, FlashOp, NEVER, Owner, Slot, Start, Transaction};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// GC during an emergency flush.
@@ -142,7 +142,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             if flush.is_over || flush.next + cleanings >= units || !has_slot {
                 return;
             }
-            if self.core.device().phase(die) != Phase::Idle || flush.cleanings.is_at(die) {
+            if !self.core.device().is_free(die) || flush.cleanings.is_at(die) {
                 continue;
             }
             let Some(lane) = self.core.ftl().flush_lane(die) else { continue };

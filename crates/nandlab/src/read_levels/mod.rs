@@ -109,7 +109,7 @@ impl Reads {
         }
         let line = &mut self.decoding[usize::from(level) - 1];
         if line.is_empty() {
-            core.set_clock(core.geometry().dies + u32::from(level) - 1, end);
+            core.set_clock(core.first_decoder_clock() + u32::from(level) - 1, end);
         }
         line.push_back((end, slot));
         None
@@ -118,7 +118,7 @@ impl Reads {
     /// The decoder clock of a read level has expired. Returns the read whose decoding has ended.
     #[inline]
     pub(crate) fn on_clock<P: Probe>(&mut self, core: &mut Core<P>, clock: u32) -> Slot {
-        let line = &mut self.decoding[(clock - core.geometry().dies) as usize];
+        let line = &mut self.decoding[(clock - core.first_decoder_clock()) as usize];
         let (_, slot) = line.pop_front().expect("the decode clock is set for a read");
         let next = line.front().map_or(NEVER, |&(at, _)| at);
         core.set_clock(clock, next);

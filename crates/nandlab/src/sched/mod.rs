@@ -13,7 +13,7 @@ mod transaction;
 mod watcher;
 
 pub use agenda::{Agenda, NEVER};
-pub use device::{CopybackGap, Device, Ended, Phase};
+pub use device::{CopybackGap, Device, Ended, Phase, PlaneReads};
 pub use pick::{SHARES, Scheduler, Waiting, pick};
 pub use stats::SuspendStats;
 pub use timing::{CommandTimes, OffChipRate, SuspendSpec, SuspendTimes, Timing, TimingSpec, Way};

@@ -1,7 +1,7 @@
 //! The duration of each phase of a flash operation.
 
-use super::Scheduler;
 use super::transaction::FlashOp;
+use super::{PlaneReads, Scheduler};
 use crate::base::geometry::{DriveSpec, Geometry, KindTimes, ProgramOrder};
 use crate::base::units::{Span, transfer_ns};
 use crate::flash::{CellTimes, EccSpec, ProgramTime, SHAPES_MAX, Shape, ShapeId, Shapes};
@@ -22,6 +22,10 @@ pub struct TimingSpec {
     pub off_chip: OffChipRate,
     pub scheduler: Scheduler,
     pub multi_plane: bool,
+    /// How the planes of a die read.
+    pub plane_reads: PlaneReads,
+    /// The longest time for which reads of independent planes hold off another operation of their die.
+    pub read_hold_ns: Span,
     pub suspend: SuspendSpec,
 }
 
@@ -143,6 +147,10 @@ pub struct Timing {
     commands: [Span; 4],
     /// The suspension of programs and erases.
     pub suspend: SuspendSpec,
+    /// The groups of planes of a die that read at their own times; 1 if all planes read together.
+    pub plane_groups: u32,
+    /// The longest time for which reads of independent planes hold off another operation of their die.
+    pub read_hold_ns: Span,
     /// The largest number of planes in one read; 1 without `timing.multi_plane`.
     planes: u32,
     /// The largest number of lanes in one program or erase; 1 without `timing.multi_plane`.
@@ -184,6 +192,8 @@ impl Timing {
                 [read_ns, program_ns, erase_ns, copyback_ns]
             },
             suspend: spec.suspend,
+            plane_groups: spec.plane_reads.groups(geometry.planes_per_die()),
+            read_hold_ns: spec.read_hold_ns,
             planes: if spec.multi_plane { geometry.planes_per_die() } else { 1 },
             lanes: if spec.multi_plane { geometry.lanes_per_die } else { 1 },
             page_bytes: bytes,

@@ -6,6 +6,9 @@ use crate::base::geometry::DieId;
 use crate::base::units::Time;
 
 /// Observes which transactions the dies start, and when each phase runs. A method that is not overridden does nothing.
+///
+/// `die` is the number of a die; for a read of planes that read independently (`timing.plane_reads`) it is the number of
+/// their station, behind those of all dies, and [`Transaction::die`] is the die.
 pub trait Watcher {
     /// Whether the watcher observes phases. If not, the device may work them out before they begin. The answer never
     /// changes.

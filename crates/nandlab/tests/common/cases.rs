@@ -7,7 +7,8 @@
 #![allow(dead_code, unreachable_pub)]
 
 use crate::common::schemes::{
-    Acts, DriveFacts, OFF_CHIP, Schemes, bad_blocks, buffer, division, first_accepted, link, suspend, unit,
+    Acts, DriveFacts, OFF_CHIP, Schemes, bad_blocks, buffer, division, first_accepted, link, plane_reads,
+    suspend, unit,
 };
 use crate::common::{EVENTS_MAX, ask_for_everything, confirm, ns, settle, with_oracle};
 use nandlab::base::geometry::Geometry;
@@ -197,7 +198,7 @@ fn text(case: &Case, schemes: &Schemes, attempt: u64, op: f64) -> String {
         },
         OFF_CHIP[case.off_chip],
         case.multi_plane,
-        suspend(case.seed, scheduler),
+        suspend(case.seed, scheduler) + &plane_reads(case.seed, planes),
         schemes.map,
         unit,
         superblock,

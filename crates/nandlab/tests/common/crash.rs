@@ -9,7 +9,7 @@
 
 use crate::common::schemes::{
     Acts, DriveFacts, OFF_CHIP, Schemes, bad_blocks, buffer, combination, division, first_accepted, link,
-    slack, suspend, unit,
+    plane_reads, slack, suspend, unit,
 };
 use crate::common::{EVENTS_MAX, confirm, ns, oracle_and, request, rest, seen};
 use nandlab::base::geometry::{DieId, Lpn, RequestId, SuperblockId, UnitId};
@@ -308,7 +308,7 @@ impl Plan {
             300 * pick(2),
             OFF_CHIP[pick(OFF_CHIP.len() as u64) as usize],
             pick(2) == 0 || is_super,
-            suspend(seed, scheduler),
+            suspend(seed, scheduler) + &plane_reads(seed, planes as u32),
             schemes.map,
             superblock,
             link(seed),

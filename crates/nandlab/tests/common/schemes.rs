@@ -468,6 +468,17 @@ pub fn bad_blocks(seed: u64) -> &'static str {
         [Stream::new(seed, "bad blocks").below(8) as usize]
 }
 
+/// Returns the lines of `timing.plane_reads`: the planes of half of the dies that have several read independently. The
+/// choice has a random stream of its own.
+pub fn plane_reads(seed: u64, planes: u32) -> String {
+    let mut stream = Stream::new(seed, "plane reads");
+    if planes == 1 || stream.below(2) == 0 {
+        return String::new();
+    }
+    let hold = ["0us", "100us", "3ms"][stream.below(3) as usize];
+    format!("plane_reads = 'independent'\nread_hold = '{hold}'\n")
+}
+
 /// Returns the text of the section `[host]`: a third of the seeds has a link, and a third a controller. Each has a random
 /// stream of its own.
 pub fn link(seed: u64) -> String {

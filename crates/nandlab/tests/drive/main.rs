@@ -37,6 +37,7 @@ mod pacing;
 mod partial_by_hand;
 mod partial_refresh;
 mod partial_units;
+mod planes;
 mod policies;
 mod power_loss;
 mod power_loss_sabotage;

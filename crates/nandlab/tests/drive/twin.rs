@@ -1,7 +1,8 @@
 //! A naive twin of the whole drive. It searches plain lists, finds the next event by comparing all events, and shares
 //! only the type `Op` with the crate. The twin has a page map, static allocation, host requests of whole pages, erases
 //! of dead blocks, dies, planes, channels and the off-chip path. It has no GC: drives that are compared with it have so
-//! many blocks that they need none.
+//! many blocks that they need none. Planes that read independently are stations: further dies behind the dies, which have
+//! reads alone.
 
 use crate::twin_agrees::Setting;
 use nandlab::host::Op;
@@ -31,6 +32,8 @@ struct Die {
     waiting: Vec<usize>,
     batch: Vec<usize>,
     phase: Option<(Phase, Option<u64>)>,
+    /// The time since which an operation waits for the reads of stations.
+    waits_since: Option<u64>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -51,7 +54,9 @@ pub(crate) struct Twin {
     /// Block and page number of each LPN.
     map: BTreeMap<u64, (usize, usize)>,
     operations: Vec<Operation>,
+    /// The dies, and behind them the stations.
     dies: Vec<Die>,
+    count: usize,
     /// By channel, the die that uses the channel, and the dies that wait for it.
     channels: Vec<(Option<usize>, Vec<usize>)>,
     path_free_at: u64,
@@ -65,13 +70,19 @@ pub(crate) struct Twin {
     pub(crate) work: Vec<(usize, usize, u64, u64)>,
     /// Number of multi-plane operations.
     pub(crate) multi_plane: usize,
+    /// Number of reads that began while another station of the die was at work.
+    pub(crate) beside: usize,
+    /// Number of times that a station left its read to an operation of the die.
+    pub(crate) held: usize,
 }
 
 impl Twin {
     pub(crate) fn new(set: Setting) -> Self {
         let [channels, chips, dies, _] = set.sizes;
-        let dies = vec![Die::default(); channels * chips * dies];
-        Self { set, dies, channels: vec![(None, vec![]); channels], ..Self::default() }
+        let count = channels * chips * dies;
+        let stations = if set.groups > 1 { count * set.groups } else { 0 };
+        let dies = vec![Die::default(); count + stations];
+        Self { set, dies, count, channels: vec![(None, vec![]); channels], ..Self::default() }
     }
 
     /// Returns the plane of an LPN, counted over the drive; the first letter of the order varies fastest.
@@ -131,7 +142,10 @@ impl Twin {
         if operation.kind < 2 {
             self.requests[operation.request].0 += 1;
         }
-        let die = self.blocks[operation.block].plane / self.set.sizes[3];
+        let (plane, planes) = (self.blocks[operation.block].plane, self.set.sizes[3]);
+        let is_of_station = self.set.groups > 1 && operation.kind == 0;
+        let die =
+            if is_of_station { self.count + plane / (planes / self.set.groups) } else { plane / planes };
         self.dies[die].waiting.push(self.operations.len());
         self.operations.push(operation);
         self.to_start.push(die);
@@ -167,7 +181,60 @@ impl Twin {
         }
     }
 
-    fn start(&mut self, die: usize) {
+    fn die_of(&self, id: usize) -> usize {
+        if id < self.count { id } else { (id - self.count) / self.set.groups }
+    }
+
+    /// The stations of a die.
+    fn stations(&self, die: usize) -> std::ops::Range<usize> {
+        let first = self.count + die * self.set.groups;
+        first..first + self.set.groups
+    }
+
+    fn start(&mut self, id: usize) {
+        if self.set.groups == 1 {
+            return self.begin(id);
+        }
+        let die = self.die_of(id);
+        if self.dies[die].phase.is_some() {
+            return;
+        }
+        if id != die {
+            self.read(id);
+            if self.dies[die].waiting.is_empty() {
+                return;
+            }
+        }
+        self.stations(die).for_each(|station| self.read(station));
+        if self.dies[die].waiting.is_empty() {
+            return;
+        }
+        if self.stations(die).any(|station| self.dies[station].phase.is_some()) {
+            self.dies[die].waits_since.get_or_insert(self.now);
+        } else {
+            self.dies[die].waits_since = None;
+            self.begin(die);
+        }
+    }
+
+    /// A station of a free die begins its next read, if it may.
+    fn read(&mut self, id: usize) {
+        let (station, die) = (&self.dies[id], &self.dies[self.die_of(id)]);
+        let Some(first) = station.waiting.iter().min().filter(|_| station.phase.is_none()) else { return };
+        if self.set.is_fcfs && die.waiting.iter().any(|other| other < first) {
+            return;
+        }
+        if die.waits_since.is_some_and(|since| self.now >= since + self.set.hold) {
+            self.held += 1;
+            return;
+        }
+        let is_at_work = |station: usize| self.dies[station].phase.is_some();
+        self.beside += usize::from(self.stations(self.die_of(id)).any(is_at_work));
+        self.begin(id);
+    }
+
+    /// A free die or station begins its next operation.
+    fn begin(&mut self, die: usize) {
         let waiting = self.dies[die].waiting.clone();
         if self.dies[die].phase.is_some() || waiting.is_empty() {
             return;
@@ -179,7 +246,8 @@ impl Twin {
         let plane_of = |n: usize| self.blocks[operation(n).block].plane;
         let mut batch = vec![first];
         let planes = die * self.set.sizes[3]..(die + 1) * self.set.sizes[3];
-        for plane in planes.filter(|&plane| self.set.is_multi_plane && plane != plane_of(first)) {
+        let is_multi_plane = self.set.is_multi_plane && die < self.count;
+        for plane in planes.filter(|&plane| is_multi_plane && plane != plane_of(first)) {
             let like = |n: &usize| plane_of(*n) == plane && operation(*n).kind == lead.kind;
             let there = || waiting.iter().copied().filter(like);
             let Some(partner) = there().find(|&n| operation(n).number == lead.number) else { continue };
@@ -196,6 +264,10 @@ impl Twin {
         if has_command { self.ask(die, Phase::In) } else { self.array(die) }
     }
 
+    fn channel_of(&self, id: usize) -> usize {
+        self.die_of(id) / (self.set.sizes[1] * self.set.sizes[2])
+    }
+
     fn command(&self, die: usize) -> u64 {
         let (planes, kind) = (self.dies[die].batch.len(), self.operations[self.dies[die].batch[0]].kind);
         let multi_plane = self.set.multi_plane_commands.get(kind).copied().flatten().filter(|_| planes > 1);
@@ -205,7 +277,7 @@ impl Twin {
     /// Gives a die its channel for `phase`, or queues the die for the channel.
     fn ask(&mut self, die: usize, phase: Phase) {
         self.dies[die].phase = Some((phase, None));
-        let channel = die / (self.set.sizes[1] * self.set.sizes[2]);
+        let channel = self.channel_of(die);
         self.channels[channel].1.push(die);
         self.grant(channel);
     }
@@ -240,7 +312,7 @@ impl Twin {
     }
 
     fn release(&mut self, die: usize) {
-        let channel = die / (self.set.sizes[1] * self.set.sizes[2]);
+        let channel = self.channel_of(die);
         self.channels[channel].0 = None;
         self.grant(channel);
     }

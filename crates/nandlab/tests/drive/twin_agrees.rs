@@ -36,6 +36,10 @@ pub(crate) struct Setting {
     pub(crate) commands: [u64; 3],
     /// Command times of a multi-plane read and a multi-plane program.
     pub(crate) multi_plane_commands: [Option<u64>; 2],
+    /// Groups of planes of a die that read independently; 1: planes read together.
+    pub(crate) groups: usize,
+    /// The time for which such reads hold off another operation of their die.
+    pub(crate) hold: u64,
 }
 
 /// Bytes of a page, the smallest page size.
@@ -71,6 +75,7 @@ fn draw(stream: &mut Stream) -> Setting {
     let sizes = [(1, 3), (1, 2), (1, 2), (1, 4)].map(|(low, high)| from(low, high) as usize);
     let multi_plane_commands = [(); 2].map(|()| (from(0, 1) == 0).then(|| from(0, 5)));
     let path = [0, 0, 1, 2, 4, 8][from(0, 5) as usize];
+    let groups = [1, sizes[3], if sizes[3] == 4 { 2 } else { 1 }][from(0, 2) as usize];
     Setting {
         sizes,
         pages_per_block: [2, 4, 6][from(0, 2) as usize],
@@ -87,6 +92,8 @@ fn draw(stream: &mut Stream) -> Setting {
         decode: from(1, 10),
         commands: [from(0, 3), from(0, 3), from(0, 3)],
         multi_plane_commands,
+        groups,
+        hold: [0, from(0, 100), 100_000][from(0, 2) as usize],
     }
 }
 
@@ -107,13 +114,20 @@ fn text(set: &Setting) -> String {
         let csb = if set.is_tlc { format!("csb = '{csb}ns', ") } else { String::new() };
         format!("{{ lsb = '{lsb}ns', {csb}msb = '{msb}ns' }}")
     };
+    let reads = match (set.groups, set.hold) {
+        (1, _) => String::new(),
+        (groups, hold) if groups == planes => {
+            format!("plane_reads = 'independent'\nread_hold = '{hold}ns'\n")
+        }
+        (groups, hold) => format!("plane_reads = {{ groups = {groups} }}\nread_hold = '{hold}ns'\n"),
+    };
     // 240 blocks are so many that GC is never needed.
     format!(
         "[drive]\nchannels = {channels}\nchips_per_channel = {chips}\ndies_per_chip = {dies}\nplanes_per_die = {planes}\n\
          blocks_per_plane = 240\npages_per_block = {}\npage_size = '{BYTES}B'\ncell = '{}'\nop = 1.0\n[timing]\n\
          read = {}\nprogram = {}\nerase = '{}ns'\nchannel_ns_per_byte = {}\n\
          off_chip_mb_per_s = {path}\ndecode = '{}ns'\nscheduler = '{}'\nmulti_plane = {}\n\
-         command = {{ read = '{read}ns', program = '{program}ns', erase = '{erase}ns'{multi_plane} }}\n\
+         command = {{ read = '{read}ns', program = '{program}ns', erase = '{erase}ns'{multi_plane} }}\n{reads}\
          [ftl]\nallocation = '{}'\n[gc]\nbackground_free = 0.001\nforeground_free = 0.0\n",
         set.pages_per_block,
         if set.is_tlc { "tlc" } else { "mlc" },
@@ -130,7 +144,7 @@ fn text(set: &Setting) -> String {
 
 #[test]
 fn drive_agrees_with_a_naive_twin_to_the_nanosecond() {
-    let (cases, mut done, mut multi_plane) = (5000, [0; 3], 0);
+    let (cases, mut done, mut multi_plane, mut beside, mut held) = (5000, [0; 3], 0, 0, 0);
     for case in 0..cases {
         let mut stream = Stream::new(case, "drive twin");
         let set = draw(&mut stream);
@@ -167,11 +181,15 @@ fn drive_agrees_with_a_naive_twin_to_the_nanosecond() {
         assert_eq!(ends, twin.requests, "{}", context());
         twin.work.iter().for_each(|&(_, kind, ..)| done[kind] += 1);
         multi_plane += twin.multi_plane;
+        beside += twin.beside;
+        held += twin.held;
     }
-    println!("{cases} cases: {done:?} reads, programs and erases, {multi_plane} of them multi-plane");
-    let enough = [20_000, 150_000, 15_000];
-    assert!(
-        done.iter().zip(enough).all(|(&done, enough)| done > enough) && multi_plane > 30_000,
-        "{done:?} {multi_plane}"
+    let counts = format!(
+        "{cases} cases: {done:?} reads, programs and erases, {multi_plane} of them multi-plane, {beside} reads beside \
+         another read of the die, {held} held back for an operation of the die"
     );
+    println!("{counts}");
+    let enough = [20_000, 150_000, 15_000];
+    assert!(done.iter().zip(enough).all(|(&done, enough)| done > enough), "{counts}");
+    assert!(multi_plane > 30_000 && beside > 1_500 && held > 1_000, "{counts}");
 }

@@ -4,6 +4,7 @@ use nandlab::base::geometry::KindTimes;
 use nandlab::base::units::{DAY, MS, SECOND, Span, Time, US};
 use nandlab::drive::spec::*;
 use nandlab::flash::CopybackErrors;
+use nandlab::sched::PlaneReads;
 use nandlab::spec::SpecErrors;
 use std::path::{Path, PathBuf};
 
@@ -149,6 +150,8 @@ fn the_empty_file_is_the_documented_default_drive() {
         off_chip: OffChipRate::Unlimited,
         scheduler: Scheduler::ReadFirst,
         multi_plane: false,
+        plane_reads: PlaneReads::Together,
+        read_hold_ns: Span::ZERO,
         suspend: SuspendSpec::default(),
     };
     assert_eq!(spec.timing, timing);

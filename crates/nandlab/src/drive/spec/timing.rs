@@ -1,9 +1,10 @@
 //! The section `[timing]` of the spec.
 
 use crate::base::geometry::KindTimes;
+use crate::base::units::Span;
 use crate::flash::ProgramTime;
 use crate::read_levels::spec::takes_from_timing;
-use crate::sched::{CommandTimes, OffChipRate, Scheduler, SuspendSpec, SuspendTimes, TimingSpec};
+use crate::sched::{CommandTimes, OffChipRate, PlaneReads, Scheduler, SuspendSpec, SuspendTimes, TimingSpec};
 use crate::spec::{
     CSB, Check, Choices, FromVal, MB_PER_S, OPERATION, OVERHEAD, Params, READ, Rule, Val, ValueKind, When,
     choices, int, key, num, param, params, plain, section,
@@ -52,6 +53,24 @@ section! { for TimingSpec {
         "order in which a die serves its queues",
     ),
     multi_plane = key("timing.multi_plane", ValueKind::Bool, "false", "operations on several planes of a die at once"),
+    plane_reads = key(
+        "timing.plane_reads",
+        PLANE_READS,
+        "\"together\"",
+        "whether the planes of a die sense different blocks at their own times",
+    ),
+    read_hold_ns = key(
+        "timing.read_hold",
+        OVERHEAD,
+        "\"100us\"",
+        "how long reads of independent planes hold off another operation of their die, at most",
+    )
+    .when(When::Holds {
+        of: "timing.plane_reads",
+        holds: |reads| !matches!(reads, Val::Tag("together", None)),
+        otherwise: "no effect, because the planes of a die read together",
+        remedy: "take timing.read_hold out, or set timing.plane_reads = \"independent\"",
+    }) => |values, path| values.get(path).map_or(Span::ZERO, Val::span),
     suspend = key(
         "timing.suspend",
         SUSPEND,
@@ -161,6 +180,29 @@ choices! { for Scheduler {
     Fcfs = "fcfs": "strictly in order of arrival",
 } }
 
+const PLANE_READS: ValueKind = ValueKind::Either(&[
+    ValueKind::Slot(&[
+        plain("together", "a die has one read at a time"),
+        plain("independent", "each plane has a read of its own at a time"),
+    ]),
+    ValueKind::Table(&[param(
+        "groups",
+        int(2, 256),
+        "",
+        "groups of planes, each with a read of its own at a time",
+    )]),
+]);
+
+impl FromVal for PlaneReads {
+    fn from_val(val: &Val) -> Self {
+        match val {
+            Val::Tag("together", None) => Self::Together,
+            Val::Tag("independent", None) => Self::Independent,
+            _ => Self::Groups(val.field("groups").int() as u32),
+        }
+    }
+}
+
 const SUSPEND: ValueKind = ValueKind::Either(&[
     ValueKind::Slot(&[plain("none", "every operation runs to its end")]),
     ValueKind::Table(&[
@@ -204,7 +246,27 @@ impl FromVal for SuspendSpec {
     }
 }
 
-pub(super) const RULES: &[Rule] = &[suspend];
+pub(super) const RULES: &[Rule] = &[suspend, plane_reads];
+
+/// Groups that read independently divide the planes of a die.
+fn plane_reads(check: &mut Check<'_>) -> Option<()> {
+    const KEYS: [&str; 2] = ["timing.plane_reads", "drive.planes_per_die"];
+    let reads = PlaneReads::from_val(check.get(KEYS[0])?);
+    let planes = check.get(KEYS[1])?.int() as u32;
+    let groups = reads.groups(planes);
+    if reads != PlaneReads::Together && planes == 1 {
+        let message = "no effect, because a die has one plane";
+        check.error(&KEYS, message, "take timing.plane_reads out, or set drive.planes_per_die = 4");
+    } else if !planes.is_multiple_of(groups) {
+        let message = format!("{planes} planes of a die are not {groups} groups of equal size");
+        check.error(
+            &KEYS,
+            message,
+            format!("set {} = \"independent\", or groups that divide {planes}", KEYS[0]),
+        );
+    }
+    Some(())
+}
 
 /// Suspension serves a read before an older operation, so `fcfs` excludes it.
 fn suspend(check: &mut Check<'_>) -> Option<()> {

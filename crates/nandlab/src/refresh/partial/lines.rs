@@ -5,7 +5,7 @@ use crate::base::geometry::{DieId, LaneId, Lpn, SuperblockId};
 use crate::core::{Component, Core, Destination, Map, Maps, Program, Refreshed, Wake};
 use crate::ftl::AllocatedUnit;
 use crate::probe::Probe;
-use crate::sched::{Cause, Owner, Phase, Transaction};
+use crate::sched::{Cause, Owner, Transaction};
 
 impl Partial {
     // --------------------------------------------------------------------------------------------------------- the VSM
@@ -199,7 +199,7 @@ impl Partial {
         let stream = self.stream;
         let is_idle = |&lane: &LaneId| {
             let die = core.ftl().next_die(lane, stream);
-            die.is_some_and(|die| core.device().phase(die) == Phase::Idle)
+            die.is_some_and(|die| core.device().is_free(die))
         };
         let lanes = (0..core.geometry().lanes).map(LaneId);
         let lane = lanes.filter(|&lane| core.ftl().has_combination_room(lane, stream)).find(is_idle)?;

@@ -6,11 +6,11 @@
 //! | process | has a track for each | slices |
 //! |---|---|---|
 //! | host requests | lane | requests, from arrival to completion |
-//! | dies | die | array work |
+//! | dies | die; with `timing.plane_reads` also for the reads of each group of planes | array work |
 //! | channels | channel | commands and transfers |
 //! | decoder | read level, lane | decoding |
 //!
-//! The slices of a track never overlap. A die and a channel serve one operation at a time; a request and a page to be
+//! The slices of a track never overlap. A die, a group of planes and a channel serve one operation at a time; a request and a page to be
 //! decoded take the free lane with the lowest number. A lane is one of several tracks for slices that overlap in time.
 //!
 //! **Operations.** The operations submitted first, or first after the warm-up, are recorded, each with its number
@@ -65,6 +65,9 @@ struct Slice {
     /// The number of the request that the operation belongs to.
     request: Option<u64>,
     die: u32,
+    plane: u8,
+    /// The number of the die, or of the station of its planes ([`Watcher`]).
+    station: u32,
     ppn: u32,
     lpn: u32,
     channel: u32,
@@ -180,7 +183,7 @@ impl Timeline {
     fn record(
         &mut self,
         [start, end]: [Time; 2],
-        die: DieId,
+        station: DieId,
         channel: u32,
         stage: Stage,
         pages: u8,
@@ -193,7 +196,9 @@ impl Timeline {
             end,
             operation: t.order,
             request,
-            die: die.0,
+            die: t.die.0,
+            plane: t.plane_in_die,
+            station: station.0,
             ppn,
             lpn,
             channel,

@@ -63,7 +63,7 @@ impl Timeline {
         let mut arrows = self.arrows.iter().peekable();
         for (index, slice) in self.slices.iter().enumerate() {
             let (process, track) = match slice.stage {
-                Stage::Phase(Phase::Array) => (Process::Dies, slice.die),
+                Stage::Phase(Phase::Array) => (Process::Dies, slice.station),
                 Stage::Phase(_) => (Process::Channels, slice.channel),
                 Stage::Decoder => {
                     let lane = decoder_lanes.next().expect("each decoding has a lane");
@@ -80,13 +80,16 @@ impl Timeline {
 
     /// Writes the names of processes and tracks and the order in which they are shown.
     fn name_tracks(&self, out: &mut Writer, request_lanes: u32, levels: &BTreeMap<u8, Range<u32>>) {
-        let (mut dies, mut channels) = (BTreeSet::new(), BTreeSet::new());
+        let (mut stations, mut channels) = (BTreeMap::new(), BTreeSet::new());
         for slice in &self.slices {
             match slice.stage {
-                Stage::Phase(Phase::Array) => dies.insert(slice.die),
-                Stage::Phase(_) => channels.insert(slice.channel),
-                Stage::Decoder => continue,
-            };
+                Stage::Phase(Phase::Array) => {
+                    let planes: &mut BTreeSet<u8> = stations.entry((slice.die, slice.station)).or_default();
+                    planes.insert(slice.plane);
+                }
+                Stage::Phase(_) => _ = channels.insert(slice.channel),
+                Stage::Decoder => {}
+            }
         }
         let processes = [
             (Process::Requests, "host requests"),
@@ -97,14 +100,21 @@ impl Timeline {
         for (index, (process, name)) in processes.into_iter().enumerate() {
             out.name("process", Track(process, None), format_args!("{name}"), index as u32);
         }
+        // The planes of a die have its place in the order.
+        for ((die, station), planes) in stations {
+            let track = Track(Process::Dies, Some(station));
+            if station == die {
+                out.name("thread", track, format_args!("die {die}"), die);
+            } else {
+                let planes = planes.iter().map(u8::to_string).collect::<Vec<_>>().join(", ");
+                out.name("thread", track, format_args!("die {die}, plane {planes}"), die);
+            }
+        }
         let mut name = |process, track, name: fmt::Arguments| {
             out.name("thread", Track(process, Some(track)), name, track);
         };
         for lane in 0..request_lanes {
             name(Process::Requests, lane, format_args!("lane {lane}"));
-        }
-        for die in dies {
-            name(Process::Dies, die, format_args!("die {die}"));
         }
         for channel in channels {
             name(Process::Channels, channel, format_args!("channel {channel}"));

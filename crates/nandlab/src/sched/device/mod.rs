@@ -26,11 +26,13 @@
 
 mod channels;
 mod gap;
+mod planes;
 mod power;
 mod state;
 mod suspend;
 
 pub use gap::CopybackGap;
+pub use planes::PlaneReads;
 pub use state::{Ended, Phase};
 
 use super::agenda::{Agenda, NEVER};
@@ -43,14 +45,19 @@ use super::watcher::Watcher;
 use crate::base::geometry::{DieId, Geometry, UnitId};
 use crate::base::slab::Fifo;
 use crate::base::units::{Span, Time};
+use planes::Planes;
 use state::Die;
 use std::iter::successors;
 use suspend::Suspender;
 
-/// The dies, channels and off-chip path of a drive. Clock `i` of the agenda belongs to die `i`.
+/// The dies, channels and off-chip path of a drive. Clock `i` of the agenda belongs to die `i`, or behind the dies to a
+/// station of planes that read independently.
 #[derive(Debug)]
 pub struct Device {
+    /// The dies, and behind them the stations.
     dies: Box<[Die]>,
+    /// `None` if the planes of a die read together.
+    planes: Option<Planes>,
     channels: Box<[Channel]>,
     /// When each off-chip path is free; the second is that of programs, if `timing.off_chip_mb_per_s` separates them.
     off_chip_free_at: [Time; 2],
@@ -89,22 +96,26 @@ impl Device {
         may_lose_power: bool,
     ) -> Self {
         let suspender = Suspender::new(timing.suspend, geometry.dies);
+        let planes = Planes::new(geometry, timing.plane_groups, timing.read_hold_ns);
+        let stations = planes.as_ref().map_or(0, Planes::stations);
+        let die_of = |id: u32| planes.as_ref().map_or(DieId(id), |planes| planes.die_of(DieId(id)));
         let partners =
             (multi_plane && geometry.planes_per_die() > 1).then(|| Partners::new(geometry, timing.shapes()));
         // The off-chip path serves the channels in the order in which their transfers begin.
         let is_off_chip = timing.off_chip_ns.iter().any(|&ns| ns > Span::ZERO);
         Self {
             reserves: !may_lose_power && !is_off_chip && suspender.is_none(),
-            dies: (0..geometry.dies).map(|die| Die::new(geometry.channel_of(DieId(die)))).collect(),
+            dies: (0..geometry.dies + stations).map(|id| Die::new(geometry.channel_of(die_of(id)))).collect(),
             channels: vec![Channel::default(); geometry.channels as usize].into(),
             off_chip_free_at: [Time::START; 2],
             suspender,
             timing,
             scheduler,
             cleaning_order: vec![0; geometry.dies as usize].into(),
-            marked: Vec::with_capacity(geometry.dies as usize),
+            marked: Vec::with_capacity((geometry.dies + stations) as usize),
             before: (0, 0),
             partners,
+            planes,
             has_used_several_planes: false,
             gap,
         }
@@ -126,7 +137,13 @@ impl Device {
         &self.timing
     }
 
-    /// The phase of a die.
+    /// The number of clocks of the device.
+    #[inline(always)]
+    pub fn clocks(&self) -> u32 {
+        self.dies.len() as u32
+    }
+
+    /// The phase of a die; without the reads of planes that read independently.
     pub fn phase(&self, die: DieId) -> Phase {
         self.dies[die.index()].phase
     }
@@ -146,9 +163,11 @@ impl Device {
 
     /// The total time for which a die has been occupied until `now`.
     pub fn die_busy_ns(&self, die: DieId, now: Time) -> Span {
+        let reads_since = self.planes.as_ref().and_then(|planes| planes.busy_since(die));
         let die = &self.dies[die.index()];
+        let since = if die.phase == Phase::Idle { reads_since } else { Some(die.since) };
         // For statistics `now` may be before the start of the operation.
-        die.busy_ns + if die.phase == Phase::Idle { Span::ZERO } else { now.saturating_sub(die.since) }
+        die.busy_ns + since.map_or(Span::ZERO, |since| now.saturating_sub(since))
     }
 
     /// The total time for which a channel has been occupied by commands and transfers until `now`.
@@ -209,14 +228,17 @@ impl Device {
     /// queued.
     #[inline]
     pub fn submit(&mut self, pool: &mut Transactions, slot: Slot) {
-        let (id, class) = (pool[slot].die, pool[slot].class);
+        let id = self.station_of(&pool[slot]);
+        let class = pool[slot].class;
         let die = &mut self.dies[id.index()];
         let queue = &mut die.queues[class as usize];
         match &mut self.partners {
-            None => queue.push(pool, slot),
-            Some(partners) => partners.push(pool, queue, slot),
+            Some(partners) if self.planes.is_none() || pool[slot].kind != FlashOp::Read => {
+                partners.push(pool, queue, slot);
+            }
+            _ => queue.push(pool, slot),
         }
-        die.load += 1;
+        self.add_load(id);
         if pool[slot].order < self.before.0 {
             self.before.1 += u32::from(pool[slot].kind.programs());
         }
@@ -225,15 +247,35 @@ impl Device {
 
     /// Queues a further try of a read at the front of its queue, because the read has waited there already.
     pub fn submit_again(&mut self, pool: &mut Transactions, slot: Slot) {
-        let (id, class) = (pool[slot].die, pool[slot].class);
+        let id = self.station_of(&pool[slot]);
+        let class = pool[slot].class;
         let die = &mut self.dies[id.index()];
         let queue = &mut die.queues[class as usize];
         match &mut self.partners {
-            None => queue.push_front(pool, slot),
-            Some(partners) => partners.push_front(pool, queue, slot),
+            Some(partners) if self.planes.is_none() || pool[slot].kind != FlashOp::Read => {
+                partners.push_front(pool, queue, slot);
+            }
+            _ => queue.push_front(pool, slot),
         }
-        die.load += 1;
+        self.add_load(id);
         self.mark(id);
+    }
+
+    /// The clock that serves a transaction: that of its die, or of the station of its planes.
+    #[inline(always)]
+    fn station_of(&self, transaction: &Transaction) -> DieId {
+        self.planes.as_ref().map_or(transaction.die, |planes| planes.station_of(transaction))
+    }
+
+    /// Counts one more transaction of a die, or of a station and its die.
+    #[inline(always)]
+    fn add_load(&mut self, id: DieId) {
+        self.dies[id.index()].load += 1;
+        if let Some(planes) = &self.planes
+            && planes.die_of(id) != id
+        {
+            self.dies[planes.die_of(id).index()].load += 1;
+        }
     }
 
     /// Adds a die, if it is free or may suspend its operation, to the end of the list of dies that [`Device::start`]
@@ -338,6 +380,7 @@ impl Device {
                 die.load -= 1;
                 if die.batch.is_empty() {
                     Self::end(die, now);
+                    self.on_read_out(now, id);
                     self.release_channel(agenda, watcher, pool, now, id);
                 } else {
                     self.transfer_next_page(agenda, watcher, pool, now, id);
@@ -366,6 +409,10 @@ impl Device {
         now: Time,
         id: DieId,
     ) {
+        if self.planes.is_some() {
+            self.start_next_of_planes(pool, agenda, watcher, now, id);
+            return;
+        }
         let die = &self.dies[id.index()];
         if die.phase != Phase::Idle {
             if self.suspender.is_some() {
@@ -398,6 +445,24 @@ impl Device {
             waiting.leave_to_host_reads();
             without = (gap == CopybackGap::OtherPlanes).then_some(plane);
         }
+        self.start_picked(pool, agenda, watcher, now, id, waiting, without);
+    }
+
+    /// A free die starts the transaction that the scheduler picks among those `waiting`, with its partners. `without`:
+    /// no read of this plane. Unsets the die's clock if none waits.
+    #[inline(always)]
+    #[allow(clippy::too_many_arguments)]
+    fn start_picked<W: Watcher>(
+        &mut self,
+        pool: &mut Transactions,
+        agenda: &mut Agenda,
+        watcher: &mut W,
+        now: Time,
+        id: DieId,
+        waiting: Waiting,
+        without: Option<u8>,
+    ) {
+        let die = &mut self.dies[id.index()];
         let Some(mut class) = pick(self.scheduler, &waiting) else {
             agenda.set(id.0, NEVER);
             return;
@@ -429,6 +494,19 @@ impl Device {
                 rest = pool[other].next;
             }
         }
+        self.begin(pool, agenda, watcher, now, id);
+    }
+
+    /// Begins the first phase of the operation that a die or a station has taken.
+    #[inline(always)]
+    fn begin<W: Watcher>(
+        &mut self,
+        pool: &mut Transactions,
+        agenda: &mut Agenda,
+        watcher: &mut W,
+        now: Time,
+        id: DieId,
+    ) {
         let phase = match self.dies[id.index()].kind {
             FlashOp::Program => Phase::TransferIn,
             _ if self.command_ns(pool, &self.dies[id.index()]) > Span::ZERO => Phase::Command,
@@ -448,15 +526,27 @@ impl Device {
     /// The heads of a die's queues, as far as the cleanings of the die let the die serve them.
     #[inline(always)]
     fn waiting(&self, pool: &Transactions, id: DieId) -> Waiting {
+        let mut waiting = self.waiting_uncleaned(pool, id);
+        self.leave_to_cleaning(id, &mut waiting);
+        waiting
+    }
+
+    /// The heads of a die's queues.
+    #[inline(always)]
+    fn waiting_uncleaned(&self, pool: &Transactions, id: DieId) -> Waiting {
         let die = &self.dies[id.index()];
-        let mut waiting = Waiting {
+        Waiting {
             first: die.queues.map(|queue| queue.first().map(|slot| pool[slot].order)),
             promoted: die.promoted > 0,
-        };
-        if die.cleanings > 0 {
+        }
+    }
+
+    /// Leaves out of `waiting` what has to wait for the cleanings of a die.
+    #[inline(always)]
+    fn leave_to_cleaning(&self, id: DieId, waiting: &mut Waiting) {
+        if self.dies[id.index()].cleanings > 0 {
             waiting.leave_to_cleaning(self.cleaning_order[id.index()]);
         }
-        waiting
     }
 
     /// The number of pages in a die's operation, or for an erase the number of blocks: of all transactions of the

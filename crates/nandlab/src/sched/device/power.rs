@@ -3,7 +3,7 @@
 use super::{Device, Phase, count};
 use crate::base::geometry::DieId;
 use crate::base::slab::Fifo;
-use crate::base::units::Time;
+use crate::base::units::{Span, Time};
 use crate::sched::pick::Turns;
 use crate::sched::{Class, Slot, Transactions};
 use std::iter::successors;
@@ -62,6 +62,7 @@ impl Device {
             die.load =
                 count(pool, die.batch.first()) + count(pool, suspended) + u32::from(die.held.is_some());
         }
+        self.count_reads_of_stations();
         if let Some(partners) = &mut self.partners {
             partners.clear();
         }
@@ -70,6 +71,13 @@ impl Device {
 
     /// At power-off, drops all operations: those under way, and those of an emergency flush that have not begun.
     pub fn stop(&mut self, now: Time) {
+        for die in (0..self.cleaning_order.len() as u32).map(DieId) {
+            let reads_since = self.planes.as_ref().and_then(|planes| planes.busy_since(die));
+            self.dies[die.index()].busy_ns += reads_since.map_or(Span::ZERO, |since| now - since);
+        }
+        if let Some(planes) = &mut self.planes {
+            planes.stop();
+        }
         for (die, id) in self.dies.iter_mut().zip(0..) {
             if die.phase != Phase::Idle {
                 die.busy_ns += now - die.since;
@@ -77,7 +85,9 @@ impl Device {
             die.queues = [Fifo::default(); Class::ALL.len()];
             (die.phase, die.batch, die.load) = (Phase::Idle, Fifo::default(), 0);
             (die.held, die.is_sensed) = (None, false);
-            if let Some(suspender) = &mut self.suspender {
+            if let Some(suspender) = &mut self.suspender
+                && (id as usize) < self.cleaning_order.len()
+            {
                 suspender.end(DieId(id));
             }
         }

@@ -96,8 +96,8 @@ impl Suspender {
 
     /// The first transaction of the operation that a die has suspended to serve host reads.
     pub(super) fn suspended(&self, id: DieId) -> Option<Slot> {
-        match &self.dies[id.index()].0 {
-            Course::Suspended { batch, .. } => batch.first(),
+        match self.dies.get(id.index()) {
+            Some((Course::Suspended { batch, .. }, _)) => batch.first(),
             _ => None,
         }
     }
@@ -117,7 +117,11 @@ impl Device {
 
     /// Whether the next operation of a die would be a host read.
     fn is_host_read_next(&self, pool: &Transactions, id: DieId) -> bool {
-        pick(self.scheduler, &self.waiting(pool, id)) == Some(Class::HostRead)
+        let waiting = match &self.planes {
+            None => self.waiting(pool, id),
+            Some(_) => self.waiting_for_all(pool, id),
+        };
+        pick(self.scheduler, &waiting) == Some(Class::HostRead)
     }
 
     /// Suspends the operation of a die for a waiting host read, or sets the die's clock to the time from which on the
@@ -194,14 +198,26 @@ impl Device {
         now: Time,
         id: DieId,
     ) -> bool {
-        let Some(suspender) = &self.suspender else { return false };
-        let (Course::Suspended { since, left, kind, batch }, count) = suspender.dies[id.index()] else {
-            return false;
-        };
-        if self.is_host_read_next(pool, id) {
+        if self.suspended(id).is_none() || self.is_host_read_next(pool, id) {
             return false;
         }
+        self.take_up(pool, agenda, watcher, now, id);
+        true
+    }
+
+    /// A die takes its suspended operation up again.
+    pub(super) fn take_up<W: Watcher>(
+        &mut self,
+        pool: &Transactions,
+        agenda: &mut Agenda,
+        watcher: &mut W,
+        now: Time,
+        id: DieId,
+    ) {
         let suspender = self.suspender.as_mut().expect("the die suspends operations");
+        let (Course::Suspended { since, left, kind, batch }, count) = suspender.dies[id.index()] else {
+            unreachable!("the die has suspended no operation");
+        };
         let times = suspender.times(kind).expect("the operation may be suspended");
         let running = now + times.resume_ns;
         let end = running + left;
@@ -212,6 +228,5 @@ impl Device {
         agenda.set(id.0, end);
         watcher.on_resume(now, id);
         watcher.on_phase(now, end, id, u32::from(die.channel), Phase::Array, first_of(&die.batch, pool));
-        true
     }
 }
