@@ -184,8 +184,8 @@ class Drive:
         """Begin a detection of the dirty page budget now, without waiting for an idle time.
 
         Returns `False` while a detection or a recharge is under way, and then begins none. The detection takes
-        simulated time; `power` has its result. Raises `RunError` for a drive without a capacitor or without a write
-        cache.
+        simulated time; `power` has its result. Raises `RunError` for a drive without a capacitor, or
+        with neither a write cache nor a write buffer.
         """
         return self._core.detect_budget()
 

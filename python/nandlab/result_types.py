@@ -241,9 +241,9 @@ class DetectionSummary(Record, frozen=True):
     began_s: float
     """Simulated time when the detection began to write dirty units back. In seconds."""
     measured_share: float
-    """Units that a flush could program with the drained energy, as a share of the cache."""
+    """Units that a flush could program with the drained energy, as a share of the cache or the buffer."""
     budget_share: float
-    """Dirty budget that follows from the detection, as a share of the cache."""
+    """Dirty budget that follows from the detection, as a share of the cache or the buffer."""
     budget_pages: int
     """Dirty budget that follows from the detection, in units. In pages."""
     pages: int
@@ -291,9 +291,9 @@ class CapacitorSummary(Record, frozen=True):
     cycles: int
     """Full discharges of the capacitor so far."""
     capability_pages: float
-    """Units of the write cache that the full capacitor can save at its age at the end. In pages."""
+    """Units of the write cache or the write buffer that the full capacitor can save at its age at the end. In pages."""
     budget_pages: int
-    """Units of the write cache that may be dirty at the end. In pages."""
+    """Units of the write cache or the write buffer that may be dirty at the end. In pages."""
     detections: Detections
     """Detections of the dirty budget."""
 

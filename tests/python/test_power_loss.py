@@ -236,7 +236,7 @@ def test_a_drive_without_power_loss_refuses_to_cut_the_power():
     drive = nandlab.Drive(spec)
     with pytest.raises(nandlab.RunError, match=r"remedy: set capacitor\.capacitance"):
         drive.cut_power()
-    with pytest.raises(nandlab.RunError, match=r"remedy: set capacitor\.capacitance and cache\.size"):
+    with pytest.raises(nandlab.RunError, match=r"remedy: set capacitor\.capacitance, and cache\.size"):
         drive.detect_budget()
     assert drive.capacitor is None
     assert nandlab.Drive(spec, verify=True).cut_power().at_s == 0

@@ -206,11 +206,11 @@ impl Drive {
         let this = &mut *free(slf)?;
         this.check_failure(py)?;
         on!(this.drive(py)?, drive => {
-            let [cache_units, ..] = drive.cache_units();
-            let Some(capacitor) = drive.capacitor().filter(|_| cache_units > 0) else {
+            let [units, ..] = drive.dirty_units();
+            let Some(capacitor) = drive.capacitor().filter(|_| units > 0) else {
                 return Err(RunError::new_err(
-                    "there is no dirty page budget to detect: the drive has no capacitor or no write cache\n  \
-                     remedy: set capacitor.capacitance and cache.size",
+                    "there is no dirty page budget to detect: the drive has no capacitor, or neither a write cache \
+                     nor a write buffer\n  remedy: set capacitor.capacitance, and cache.size or ftl.buffer",
                 ));
             };
             let begins = capacitor.stage == "charged";

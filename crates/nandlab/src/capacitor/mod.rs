@@ -34,9 +34,13 @@ pub(crate) trait BackedSchemes<P: Probe> {
     /// Number of units of the write cache, or of the write buffer; 0 without either.
     fn cache_units(&self) -> u32;
 
-    /// The dirty budget in units: `share` of the cache, or the whole cache under a sync policy without a budget. The
-    /// budget of a write buffer is the whole buffer. `None` without cache and buffer.
-    fn budget_units(&self, share: f64) -> Option<u32>;
+    /// The dirty budget in units: `share` of the cache, or the whole cache under a sync policy without a budget; of a
+    /// write buffer `share`, and at most the `saved` units that the full capacitor can save. `None` without cache and
+    /// buffer.
+    fn budget_units(&self, share: f64, saved: f64) -> Option<u32>;
+
+    /// Whether the capability bounds the budget, as it does that of a write buffer.
+    fn is_bounded(&self) -> bool;
 
     /// Sets the dirty budget, in units.
     fn set_budget(&mut self, core: &mut Core<P>, units: u32);
@@ -380,7 +384,15 @@ impl PowerBackup {
             let capacity = f64::from(backed.cache_units().max(1));
             self.set_measured_budget(core, backed, self.capability_units(core.now()) / capacity);
         }
+        self.bound_budget(core, backed);
         self.set_clock(core);
+    }
+
+    /// Sets a budget that the capability bounds, by what the capacitor can save at its present age.
+    pub(crate) fn bound_budget<P: Probe>(&mut self, core: &mut Core<P>, backed: &mut impl BackedSchemes<P>) {
+        if backed.is_bounded() {
+            self.restore_budget(core, backed);
+        }
     }
 
     pub(crate) fn set_clock<P: Probe>(&mut self, core: &mut Core<P>) {
@@ -447,9 +459,9 @@ impl PowerBackup {
         core: &mut Core<P>,
         backed: &mut impl BackedSchemes<P>,
     ) {
-        let Some(units) = backed.budget_units(self.budget).filter(|_| self.stage == Stage::Charged) else {
-            return;
-        };
+        let saved = self.capacitor.as_ref().map_or(f64::INFINITY, |_| self.capability_units(core.now()));
+        let units = backed.budget_units(self.budget, saved);
+        let Some(units) = units.filter(|_| self.stage == Stage::Charged) else { return };
         let has_room = self.capacitor.is_none()
             || (0..core.geometry().lanes)
                 .all(|lane| core.ftl().has_flush_reserve(LaneId(lane), core.superblocks_taken(LaneId(lane))));

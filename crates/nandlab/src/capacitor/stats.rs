@@ -27,14 +27,14 @@ pub struct Detection {
     pub energy_j: f64,
     /// Energy that controller and programs took from the capacitor, in joules.
     pub drained_j: f64,
-    /// Units that a flush could program with the drained energy, as a share of the cache.
+    /// Units that a flush could program with the drained energy, as a share of the cache or the buffer.
     pub measured: f64,
-    /// The budget that follows from the detection, as a share of the cache.
+    /// The budget that follows from the detection, as a share of the cache or the buffer.
     pub budget: f64,
 }
 
 impl Detection {
-    /// The detection as in the results; `cache_units`: size of the write cache in units.
+    /// The detection as in the results; `cache_units`: size of the write cache or the write buffer in units.
     pub(crate) fn summary(&self, cache_units: u32) -> DetectionSummary {
         let span = |from: Time, to: Time| number(to.saturating_sub(from).seconds());
         DetectionSummary {
@@ -64,10 +64,10 @@ pub struct DetectionSummary {
     /// Simulated time when the detection began to write dirty units back.
     #[schemars(extend("unit" = "s"))]
     pub began_s: f64,
-    /// Units that a flush could program with the drained energy, as a share of the cache.
+    /// Units that a flush could program with the drained energy, as a share of the cache or the buffer.
     #[schemars(extend("unit" = "share"))]
     pub measured_share: f64,
-    /// Dirty budget that follows from the detection, as a share of the cache.
+    /// Dirty budget that follows from the detection, as a share of the cache or the buffer.
     #[schemars(extend("unit" = "share"))]
     pub budget_share: f64,
     /// Dirty budget that follows from the detection, in units.
@@ -131,10 +131,10 @@ pub struct CapacitorSummary {
     /// Full discharges of the capacitor so far.
     #[schemars(extend("unit" = "discharges"))]
     pub cycles: u32,
-    /// Units of the write cache that the full capacitor can save at its age at the end.
+    /// Units of the write cache or the write buffer that the full capacitor can save at its age at the end.
     #[schemars(extend("unit" = "pages"))]
     pub capability_pages: f64,
-    /// Units of the write cache that may be dirty at the end.
+    /// Units of the write cache or the write buffer that may be dirty at the end.
     #[schemars(extend("unit" = "pages"))]
     pub budget_pages: u32,
     /// Detections of the dirty budget.

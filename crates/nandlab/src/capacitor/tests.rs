@@ -38,7 +38,11 @@ impl BackedSchemes<NoProbe> for Cache {
         CACHE_UNITS
     }
 
-    fn budget_units(&self, share: f64) -> Option<u32> {
+    fn is_bounded(&self) -> bool {
+        false
+    }
+
+    fn budget_units(&self, share: f64, _saved: f64) -> Option<u32> {
         Some((share * f64::from(CACHE_UNITS) + 1e-9) as u32)
     }
 

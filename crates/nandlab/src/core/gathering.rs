@@ -4,8 +4,8 @@
 //! same programming unit gather until it is full. A programming unit that is not full can be closed: the rest is
 //! padding. This happens at the end of the event if one of its units may not wait, such as a unit of a host request or
 //! of the write cache, or a translation page that is written back. Only two kinds of units may wait. Those in the write
-//! buffer (`ftl.buffer`) gather until the buffer needs the room, or a superblock whose units they replace is to be
-//! erased, or the host flushes or is idle. Those of background jobs gather until a job closes the programming unit; GC
+//! buffer (`ftl.buffer`), units that leave the write cache through it among them, gather until the buffer needs the room,
+//! or a superblock whose units they replace is to be erased, or the host flushes or is idle. Those of background jobs gather until a job closes the programming unit; GC
 //! leaves the last programming unit of a victim open for the copies from the next victim ([`Emptied`](super::Emptied)).
 //!
 //! Reads that are queued in the same event for units of the same page are one flash read, if they are queued in the
@@ -67,6 +67,8 @@ pub(crate) struct Gathering {
     joins_reads: bool,
     /// Number of units of the write buffer whose programming units are not full.
     buffered: u32,
+    /// Whether the unit that is queued next is in the write buffer, although its owner is the write cache.
+    next_is_buffered: bool,
     pub(crate) stats: UnitsStats,
 }
 
@@ -81,6 +83,7 @@ impl Gathering {
             reads: Joined::default(),
             joins_reads: shapes.first().units_per_page > 1,
             buffered: 0,
+            next_is_buffered: false,
             stats: UnitsStats::default(),
         }
     }
@@ -138,7 +141,8 @@ impl<P: Probe> Core<P> {
         self.pool[slot].goes_along = goes_along;
         let index = self.gathering.index_of(lane, stream);
         let open = &mut self.gathering.programs[index];
-        let is_buffered = matches!(owner, Owner::Buffered(_));
+        let is_buffered =
+            matches!(owner, Owner::Buffered(_)) || std::mem::take(&mut self.gathering.next_is_buffered);
         assert!(goes_along == open.is_some(), "a programming unit begins with its first unit");
         let program = open.get_or_insert(OpenProgram { first: slot, last: slot, buffered: 0 });
         if goes_along {
@@ -156,6 +160,12 @@ impl<P: Probe> Core<P> {
         } else if !is_buffered && !matches!(owner, Owner::Job(_)) {
             self.gathering.due.push((lane, stream, first));
         }
+    }
+
+    /// The unit that is queued next leaves the write cache through the write buffer: it may wait until its programming
+    /// unit is full.
+    pub(crate) fn buffer_next(&mut self) {
+        self.gathering.next_is_buffered = true;
     }
 
     /// Ends the event for programming units and reads that are still open: closes the programming units that are due.

@@ -131,6 +131,7 @@ impl<P: Probe> Drive<P> {
         let seconds = (until.seconds - then.seconds) * times;
         let skipped = Skipped { seconds, cycles: &gained, seed: self.spec.seed };
         each_mechanism!(&mut self, |mechanism| mechanism.skipped(&mut offline, &skipped));
+        self.with_power(|power, core, kept| power.bound_budget(core, kept));
         self.began();
         times
     }

@@ -62,7 +62,9 @@ impl<P: Probe> Drive<P> {
                 self.core.probe.on_flush_asked(id);
                 self.path.host.epochs.end_with(slot);
                 self.path.host.flushes += 1;
-                self.core.close_buffered();
+                if !self.path.host.is_backed {
+                    self.core.close_buffered();
+                }
                 self.with_cache(Caching::sync_more);
             }
         }

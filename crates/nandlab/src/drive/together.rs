@@ -259,8 +259,8 @@ impl<P: Probe> JobSchemes<P> for Jobs<'_> {
 
 /// The mechanisms that the capacitor backs up.
 pub(super) struct BackedUp<'a> {
-    /// Whether FUA writes and flushes are acknowledged from the write cache while its budget is above 0
-    /// (`cache.flush_to` = `cache`, and a capacitor).
+    /// Whether FUA writes and flushes are acknowledged from the write cache or the write buffer while its budget is
+    /// above 0 (`cache.flush_to` = `cache`, and a capacitor).
     acknowledges: bool,
     caching: &'a mut Option<Caching>,
     path: &'a mut Path,
@@ -271,14 +271,18 @@ impl<P: Probe> BackedSchemes<P> for BackedUp<'_> {
     fn cache_units(&self) -> u32 {
         let buffer = self.path.host.buffer.as_ref();
         let of_buffer = buffer.map_or(0, Buffer::capacity);
-        self.caching.as_ref().map_or(of_buffer, |caching| caching.cache.capacity())
+        self.caching.as_ref().map_or(of_buffer, |caching| caching.cache.memory())
     }
 
-    fn budget_units(&self, share: f64) -> Option<u32> {
+    fn budget_units(&self, share: f64, saved: f64) -> Option<u32> {
         let Some(Caching { cache, .. }) = &*self.caching else {
-            return self.path.host.buffer.as_ref().map(Buffer::capacity);
+            return self.path.host.buffer.as_ref().map(|buffer| buffer.budget_of(share, saved));
         };
-        Some(if cache.sync().keeps_budget() { cache.units_of(share) } else { cache.capacity() })
+        Some(cache.budget_of(share))
+    }
+
+    fn is_bounded(&self) -> bool {
+        self.caching.is_none() && self.path.host.buffer.is_some()
     }
 
     /// A budget above 0 is set only while the capacitor is charged.
@@ -288,9 +292,9 @@ impl<P: Probe> BackedSchemes<P> for BackedUp<'_> {
         }
         if let Some(caching) = self.caching {
             caching.set_budget(units);
-            if self.acknowledges {
-                self.path.host.set_backed(core, units > 0);
-            }
+        }
+        if self.acknowledges {
+            self.path.host.set_backed(core, units > 0);
         }
     }
 
@@ -299,18 +303,21 @@ impl<P: Probe> BackedSchemes<P> for BackedUp<'_> {
         if let Some(partial) = &mut self.refreshing.partial {
             partial.empty_vsm(core);
         }
+        core.close_buffered();
         if let Some(caching) = self.caching {
             caching.sync_more(core, self.path);
         }
     }
 
     fn is_synced(&self) -> bool {
-        let is_synced = self.caching.as_ref().is_none_or(|caching| caching.cache.unflushed() == 0);
+        let in_buffer = self.path.host.buffer.as_ref().map_or(0, Buffer::acknowledged);
+        let is_synced =
+            in_buffer == 0 && self.caching.as_ref().is_none_or(|caching| caching.cache.unflushed() == 0);
         is_synced && !self.refreshing.partial.as_ref().is_some_and(Partial::has_lines_under_way)
     }
 
     fn take_clean(&mut self, core: &mut Core<P>, next_slot: &mut u32) -> Option<(CacheSlot, Lpn, u64)> {
-        let caching = self.caching.as_mut().expect("a detection needs a write cache");
+        let caching = self.caching.as_mut()?;
         let (cache, whole) = (&mut caching.cache, caching.whole);
         let slot = cache.next_clean(next_slot, whole)?;
         let epoch = self.path.host.epochs.open();
@@ -416,37 +423,45 @@ impl<P: Probe> Drive<P> {
         work(power, core, &mut BackedUp { acknowledges, caching, path, refreshing: &mut schemes.refreshing })
     }
 
-    /// Whether FUA writes and flushes are acknowledged from the write cache while the capacitor is charged and the
-    /// dirty budget is above 0.
+    /// Whether FUA writes and flushes are acknowledged from the write cache or the write buffer while the capacitor is
+    /// charged and the dirty budget is above 0.
     pub(super) fn acknowledges_from_cache(&self) -> bool {
-        self.caching.is_some() && self.power.capacitor.is_some() && self.spec.cache.flush_to == FlushTo::Cache
+        let has_memory = self.caching.is_some() || self.path.host.buffer.is_some();
+        has_memory && self.power.capacitor.is_some() && self.spec.cache.flush_to == FlushTo::Cache
     }
 
-    /// Deallocations have been recorded while the capacitor backs up the write cache. Makes them durable if their
-    /// records fill a unit, or if the dirty budget has no room for their unit.
+    /// Deallocations have been recorded while the capacitor backs up the write cache or the write buffer. Makes them
+    /// durable if their records fill a unit, or if the dirty budget has no room for their unit.
     pub(super) fn bound_trim_records(&mut self) {
         let host = &mut self.path.host;
         let unit_bytes = self.core.geometry().unit_bytes;
-        let has_room =
-            self.caching.as_ref().is_some_and(|cache| cache.has_room_for_trims(host.trims.units(unit_bytes)));
+        let units = host.trims.units(unit_bytes);
+        let has_room = match (&self.caching, &host.buffer) {
+            (Some(caching), _) => caching.has_room_for_trims(units),
+            (None, Some(buffer)) => buffer.has_room_for_trims(units),
+            (None, None) => false,
+        };
         if host.trims.fill_unit(unit_bytes) || !has_room {
             host.trims.make_durable();
         }
     }
 
-    /// Checks that the capacitor saves all that a flush has acknowledged from the write cache.
+    /// Checks that the capacitor saves all that a flush has acknowledged from the write cache or the write buffer.
     ///
     /// # Errors
     /// If it is more than the budget.
     pub(super) fn audit_budget(&self) -> Result<(), String> {
-        let Some(caching) = self.caching.as_ref().filter(|_| self.path.host.is_backed) else { return Ok(()) };
-        let (cache, trims) = (&caching.cache, self.path.host.trim_units(&self.core));
-        if cache.unflushed() + trims > cache.budget() {
+        let host = &self.path.host;
+        let [unflushed, budget] = match (&self.caching, &host.buffer) {
+            (Some(caching), _) => [caching.cache.unflushed(), caching.cache.budget()],
+            (None, Some(buffer)) => [buffer.acknowledged(), buffer.budget()],
+            (None, None) => return Ok(()),
+        };
+        let trims = host.trim_units(&self.core);
+        if host.is_backed && unflushed + trims > budget {
             return Err(format!(
-                "{} units with unflushed acknowledged writes and {trims} units of TRIM records exceed the budget of {} \
-                 units",
-                cache.unflushed(),
-                cache.budget()
+                "{unflushed} units with unflushed acknowledged writes and {trims} units of TRIM records exceed the budget \
+                 of {budget} units"
             ));
         }
         Ok(())
@@ -503,8 +518,8 @@ impl<P: Probe> Drive<P> {
         trims.chain(order.into_iter().filter(needs_flush).map(dirty)).collect()
     }
 
-    /// Returns the units of the write buffer that are not in flash, in the order in which they are flushed. If programs
-    /// under way end (`finishes`), units in such a program are left out.
+    /// Returns the units to be flushed of a drive with a write buffer, in their order: those of records of deallocations,
+    /// then the units of the buffer that are not in flash. If programs under way end (`finishes`), units in such a program are left out.
     fn buffered_at_power_loss(&self, finishes: bool, loss: &mut PowerLoss) -> Vec<Dirty> {
         let Some(buffer) = &self.path.host.buffer else { return Vec::new() };
         let unflushed = buffer.unflushed(&self.core);
@@ -521,6 +536,8 @@ impl<P: Probe> Drive<P> {
             FlushOrder::Newest => (true, u64::MAX - sequence),
             FlushOrder::Metadata => (lpn.0 >= self.metadata_units(), sequence),
         });
+        loss.trim_pages = self.path.host.trim_units(&self.core);
+        let trims = (0..loss.trim_pages).map(|_| Dirty::trims());
         let dirty = |(sequence, lpn)| Dirty {
             lpn,
             sequence,
@@ -529,7 +546,7 @@ impl<P: Probe> Drive<P> {
             is_lost: false,
             is_saved: false,
         };
-        units.into_iter().map(dirty).collect()
+        trims.chain(units.into_iter().map(dirty)).collect()
     }
 
     /// The number of units at the start of the logical space that `capacitor.flush_order = "metadata"` flushes first.

@@ -15,6 +15,21 @@ impl<P: Probe> Drive<P> {
     pub fn cache_units(&self) -> [u32; 3] {
         self.caching.as_ref().map_or([0; 3], Caching::units)
     }
+
+    /// Size, dirty budget and dirty units of what the capacitor saves, in units: of the write cache with its write buffer,
+    /// or of the write buffer of a drive with a capacitor; 0 without either.
+    pub fn dirty_units(&self) -> [u32; 3] {
+        match &self.path.host.buffer {
+            Some(buffer) if self.caching.is_none() && self.power.capacitor.is_some() => {
+                [buffer.capacity(), buffer.budget(), buffer.acknowledged()]
+            }
+            _ => {
+                let memory = self.caching.as_ref().map_or(0, |caching| caching.cache.memory());
+                let [_, budget, dirty] = self.cache_units();
+                [memory, budget, dirty]
+            }
+        }
+    }
 }
 
 impl<P: Probe> Drive<P> {
@@ -30,7 +45,8 @@ impl<P: Probe> Drive<P> {
     /// Begins a budget detection now, on the host's command, whether the drive is idle or not. Does nothing without
     /// capacitor or write cache, or while the capacitor is being measured or recharged.
     pub fn detect_budget(&mut self) {
-        if self.power.capacitor.is_some() && self.caching.is_some() && self.power.stage == Stage::Charged {
+        let has_memory = self.caching.is_some() || self.path.host.buffer.is_some();
+        if self.power.capacitor.is_some() && has_memory && self.power.stage == Stage::Charged {
             self.with_power(|power, core, kept| {
                 let _inside = core.enter(Component::Capacitor);
                 power.begin_detection(core, kept);

@@ -1,23 +1,30 @@
 //! `ftl.buffer`: a write buffer, which gathers the units of small host writes until they fill a programming unit.
 //!
 //! A unit of a host write is in the buffer from its admission until its program has ended. It is acknowledged at its
-//! admission if the buffer has room, that is, if it has fewer acknowledged units than its budget: its size, or less
-//! while the capacitor could not save so many. Otherwise the unit waits for room, in the buffer, until the program of
-//! an acknowledged unit has ended, or its own.
+//! admission if the buffer has room, that is, if it has fewer acknowledged units than its budget: its size, or less if
+//! the capacitor could not save so many. Otherwise the unit waits for room, in the buffer, until the program of an
+//! acknowledged unit has ended, or its own.
 //!
 //! Units gather, whether they wait or not, until they fill a programming unit, which is then programmed. It is
 //! programmed before that when a flush asks for it, when the host is idle (`gc.idle_after`), when GC waits for a unit
 //! that it replaces, or when units wait for room and all units in the buffer still gather. FUA writes do not use the
 //! buffer, and no write does while a flush is outstanding.
 //!
+//! With `cache.flush_to = "cache"` and while a capacitor is charged and the budget above 0, the buffer is protected
+//! ([`Host::set_backed`]): FUA writes are acknowledged from it like any other write, and a flush completes as soon as
+//! the writes before it are acknowledged. It asks for no program, and later writes use the buffer. Records of
+//! deallocations take units of the budget, as with a write cache.
+//!
 //! A write of an LPN whose newest data is a unit in the buffer replaces the data in place, if the die of the unit has
 //! not begun the program: the unit keeps its PPN, its slot and its turn if it waits, and gets the sequence number of
 //! the new write. Neither flash nor the map entry is read, also if the new write is of only part of the unit. If the
-//! unit waits for room, the new write is acknowledged together with the older one. Both writes are in the same flush
-//! epoch, since no flush is outstanding, so a flush that follows waits for the program that now has the newer data.
+//! unit waits for room, the new write is acknowledged together with the older one. The unit stays in the flush epoch of
+//! its first write. A flush that has to wait for the program of the unit so waits for the data of both: flushes complete
+//! in the order of their epochs.
 //!
-//! The buffer is volatile: power loss destroys the acknowledged units whose program has not ended, unless a capacitor
-//! has the energy to flush them. While the capacitor is empty, no unit is acknowledged before its program has ended.
+//! Power loss destroys the acknowledged units whose program has not ended, unless a capacitor has the energy to flush
+//! them: the budget is never above what a full capacitor can save ([`Buffer::budget_of`]). While the capacitor is empty,
+//! no unit is acknowledged before its program has ended.
 
 use super::{BufferLoad, Host};
 use crate::base::counters::counters;
@@ -67,7 +74,7 @@ pub(crate) struct Buffer {
 struct Buffered {
     lpn: Lpn,
     unit: UnitId,
-    /// The flush epoch of all writes of the unit.
+    /// The flush epoch of the first write of the unit.
     epoch: u32,
     /// The writes of the unit that wait with it; empty if the unit is acknowledged.
     writes: Fifo<Write>,
@@ -132,6 +139,29 @@ impl Buffer {
         self.capacity
     }
 
+    /// The number of acknowledged units up to which the buffer has room.
+    pub(crate) fn budget(&self) -> u32 {
+        self.budget
+    }
+
+    /// The number of acknowledged units in the buffer.
+    pub(crate) fn acknowledged(&self) -> u32 {
+        self.acknowledged
+    }
+
+    /// The budget that is `share` of the buffer (0 to 1), and at most the `saved` units that the capacitor can save.
+    pub(crate) fn budget_of(&self, share: f64, saved: f64) -> u32 {
+        // Rounding of `share` must not cost a unit.
+        let of_size = libm::floor(f64::from(self.capacity) * share + 1e-6) as u32;
+        of_size.min(self.capacity).min(saved as u32)
+    }
+
+    /// Whether the budget has room for `units` units of records of deallocations beside the acknowledged units, and for
+    /// at least one acknowledged unit.
+    pub(crate) fn has_room_for_trims(&self, units: u32) -> bool {
+        self.acknowledged.max(1) + units <= self.budget
+    }
+
     /// From now on keeps a moving average of the number of acknowledged units in the buffer, over the time `window`.
     pub(crate) fn watch_load(&mut self, window: Span) {
         self.load = Some(Box::new(BufferLoad::new(window)));
@@ -183,10 +213,10 @@ impl Buffer {
         Ok(())
     }
 
-    /// If the buffer has room, takes the unit admitted first out of those that wait for room. From now on it counts as
-    /// acknowledged. Returns its LPN and its writes.
-    fn take_waiting(&mut self) -> Option<(Lpn, Fifo<Write>)> {
-        let slot = self.waiting.last().filter(|_| self.acknowledged < self.budget)?;
+    /// If fewer than `room` units are acknowledged, takes the unit admitted first out of those that wait for room. From
+    /// now on it counts as acknowledged. Returns its LPN and its writes.
+    fn take_waiting(&mut self, room: u32) -> Option<(Lpn, Fifo<Write>)> {
+        let slot = self.waiting.last().filter(|_| self.acknowledged < room)?;
         self.waiting.remove(&mut self.slots, slot);
         self.acknowledged += 1;
         let buffered = &mut self.slots[Id::new(slot as usize)];
@@ -231,8 +261,16 @@ impl Host {
     /// Whether a unit of a write of `request` would go through the write buffer now.
     #[inline]
     fn is_buffered(&self, request: RequestId) -> bool {
-        // While a flush is outstanding, the units that it waits for do not wait for others.
-        self.buffer.is_some() && self.flushes == 0 && !self.requests.request(request).fua
+        // While a flush is outstanding that waits for programs, the units that it waits for do not wait for others.
+        self.buffer.is_some() && (self.is_backed || self.flushes == 0 && !self.requests.request(request).fua)
+    }
+
+    /// The number of units that may be acknowledged now: the budget without the units that records of deallocations
+    /// take.
+    #[inline]
+    fn room_in_buffer<P: Probe>(&self, core: &Core<P>) -> u32 {
+        let budget = self.buffer.as_ref().map_or(0, Buffer::budget);
+        budget.saturating_sub(self.trim_units(core))
     }
 
     /// The owner of the program of a unit: the write buffer instead of the request, if the unit goes through the
@@ -287,7 +325,7 @@ impl Host {
         self.on_admitted(id, lpn, stamp.sequence);
         core.probe.on_write_admitted(Some(id), lpn, stamp.sequence);
         if !waits {
-            self.acknowledge(core, id, lpn, stamp.sequence);
+            self.acknowledge_from_ram(core, id, lpn, stamp.sequence);
         }
         true
     }
@@ -302,12 +340,13 @@ impl Host {
         id: RequestId,
         sequence: u64,
     ) {
+        let room = self.room_in_buffer(core);
         let buffer = self.buffer.as_mut().expect("the unit is in the write buffer");
-        if buffer.acknowledged < buffer.budget {
+        if buffer.acknowledged < room {
             buffer.acknowledged += 1;
             buffer.update_load(core.now());
             let lpn = buffer.slots[Id::new(slot as usize)].lpn;
-            self.acknowledge(core, id, lpn, sequence);
+            self.acknowledge_from_ram(core, id, lpn, sequence);
             return;
         }
         buffer.wait(Id::new(slot as usize), id, sequence);
@@ -331,6 +370,16 @@ impl Host {
         self.unit_done(core, id);
     }
 
+    /// Acknowledges a unit whose program has not ended.
+    fn acknowledge_from_ram<P: Probe>(&mut self, core: &mut Core<P>, id: RequestId, lpn: Lpn, sequence: u64) {
+        let is_fua = self.is_backed && self.requests.request(id).fua;
+        core.probe.on_write_acknowledged(lpn, sequence);
+        if is_fua {
+            core.probe.on_fua_cached(lpn, sequence);
+        }
+        self.unit_done(core, id);
+    }
+
     /// The program of the unit in `slot` has ended.
     #[inline(never)]
     pub(crate) fn on_buffered_programmed<P: Probe>(
@@ -342,12 +391,14 @@ impl Host {
         if core.probe.needs_sequences() {
             core.probe.on_write_durable(done.lpn, core.sequence_of(done.unit));
         }
+        let room = self.room_in_buffer(core);
         let buffer = self.buffer.as_mut().expect("the unit is in the write buffer");
         let buffered = buffer.slots[Id::new(slot as usize)];
         // A unit that has waited until its own program has ended needs no room.
-        let (lpn, mut writes) = if buffered.writes.is_empty() {
+        let is_acknowledged = buffered.writes.is_empty();
+        let (lpn, mut writes) = if is_acknowledged {
             buffer.acknowledged -= 1;
-            buffer.take_waiting().unwrap_or((buffered.lpn, Fifo::EMPTY))
+            buffer.take_waiting(room).unwrap_or((buffered.lpn, Fifo::EMPTY))
         } else {
             buffer.waiting.remove(&mut buffer.slots, slot);
             (buffered.lpn, buffered.writes)
@@ -359,7 +410,11 @@ impl Host {
             && let Some(write) = writes.pop(&mut buffer.writes)
         {
             let Write { request, sequence, .. } = buffer.writes.remove(write);
-            self.acknowledge(core, request, lpn, sequence);
+            if is_acknowledged {
+                self.acknowledge_from_ram(core, request, lpn, sequence);
+            } else {
+                self.acknowledge(core, request, lpn, sequence);
+            }
         }
         self.make_room(core);
         self.epochs.leave_unit(buffered.epoch.into());

@@ -15,6 +15,9 @@ pub(crate) trait WriteBacks<P: Probe> {
     /// The placement of the newest write of the unit in `slot`.
     fn placement(&self, slot: CacheSlot) -> u16;
 
+    /// Whether the program of the unit in `slot` may wait in the write buffer until its programming unit is full.
+    fn may_gather(&self, core: &Core<P>, host: &Host, slot: CacheSlot) -> bool;
+
     /// Whether the unit in `slot` has been deallocated since its write-back began.
     fn is_dropped(&self, slot: CacheSlot) -> bool;
 
@@ -165,6 +168,11 @@ impl Writes {
         let owner = host.buffered_owner(asked_by, lpn, allocated.unit);
         let (cause, sequence, is_lost) = if let Owner::CacheUnit(slot) = owner {
             let cache = cache.expect("the drive has a write cache");
+            if cache.may_gather(core, host, slot) {
+                core.buffer_next();
+                // Units may wait for room that this program does not make before it is full.
+                core.wake(Wake::CacheRoom);
+            }
             let (sequence, is_lost) = cache.on_write_back_placed(slot);
             (Cause::Sync, sequence, is_lost)
         } else {

@@ -40,7 +40,7 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: Option<&
     let failed = |reason: FailReason| stats.failed[reason as usize];
     let has_written = stats.host[Op::Write as usize].count > 0;
     let charge = drive.capacitor();
-    let [cache_units, budget_units, _] = drive.cache_units();
+    let [cache_units, budget_units, _] = drive.dirty_units();
     let units = [cache_units, budget_units];
     let is_measured = cache_units > 0 && spec.cache.dirty_budget == DirtyBudget::Measured;
     let overdue = drive.overdue_superblocks();
@@ -48,7 +48,7 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: Option<&
     // Notes of equal severity stay in this order: the sort below is stable.
     let mut found = run.notes.clone();
     let mut add = |note: Option<Note>| found.extend(note);
-    let has_buffer = spec.ftl.buffer_bytes > 0;
+    let has_buffer = spec.ftl.buffer_bytes > 0 && drive.cache_units()[0] == 0;
     add(power_loss::lost_writes(power.losses, charge.map(|capacitor| capacitor.is_worn_out), has_buffer));
     if run.complete {
         add(power_loss::never_cut(drive.all_losses(), &spec.power, drive.requests_ended(), now));

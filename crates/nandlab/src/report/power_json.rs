@@ -27,7 +27,7 @@ pub fn power<P: Probe>(drive: &Drive<P>) -> Option<Value> {
         return None;
     }
     let unit_bytes = u64::from(drive.geometry().unit_bytes);
-    let [cache_units, ..] = drive.cache_units();
+    let [cache_units, ..] = drive.dirty_units();
     let record = PowerRecord {
         page_bytes: unit_bytes,
         losses: losses.iter().map(|loss| loss.record(unit_bytes)).collect(),

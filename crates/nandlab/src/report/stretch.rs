@@ -245,7 +245,7 @@ impl Stretch {
             put("capacitor_loss_share", capacitor.loss_share);
             put("capability_pages", drive.capability_units());
         }
-        let [cache_units, budget_units, dirty_units] = drive.cache_units();
+        let [cache_units, budget_units, dirty_units] = drive.dirty_units();
         if cache_units > 0 {
             put("cache_pages", f64::from(cache_units));
             put("budget_pages", f64::from(budget_units));

@@ -527,7 +527,7 @@ fn space<P: Probe>(drive: &Drive<P>) -> SpaceSummary {
 
 /// `capacitor` of the summary.
 fn capacitor<P: Probe>(drive: &Drive<P>) -> Option<CapacitorSummary> {
-    let [cache_units, budget_units, _] = drive.cache_units();
+    let [cache_units, budget_units, _] = drive.dirty_units();
     let detections = drive.stats().power.detections;
     let summary =
         drive.capacitor()?.summary(drive.capability_units(), [cache_units, budget_units], detections);

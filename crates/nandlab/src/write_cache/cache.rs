@@ -54,8 +54,10 @@ pub struct WriteCache {
     entries: Vec<CachedUnit>,
     /// Free slots among `entries`. Slots that have never been used are free too.
     free: Vec<CacheSlot>,
-    /// Number of slots.
+    /// Number of units that fit into the cache.
     capacity: u32,
+    /// Number of units that fit into the write buffer beside the cache: so many leaving units take no room of the cache.
+    buffer: u32,
     /// Units by use, the most recently used first; the order continues in `cold`. Leaving units are in neither list.
     warm: List,
     /// The least recently used units, the most recently used of them first.
@@ -80,6 +82,11 @@ pub struct WriteCache {
     eviction: Box<dyn EvictionPolicy>,
 }
 
+/// A share of `units`, rounded down.
+fn share_of(share: f64, units: u32) -> u32 {
+    libm::floor(share * f64::from(units) + 1e-9) as u32
+}
+
 impl WriteCache {
     /// The most slots at which one search of a budget detection looks for a clean unit. If the search finds none, the
     /// detection programs a dummy unit, which takes the same energy.
@@ -90,6 +97,7 @@ impl WriteCache {
     pub fn new(
         spec: &CacheSpec,
         policies: CachePolicies,
+        buffer_bytes: u64,
         logical_units: u32,
         unit_bytes: u32,
     ) -> Option<Self> {
@@ -97,13 +105,16 @@ impl WriteCache {
         if units == 0 {
             return None;
         }
+        let most = |units: u64| u32::try_from(units).unwrap_or(u32::MAX).min(logical_units);
         let CachePolicies { sync, eviction } = policies;
-        let capacity = u32::try_from(units).unwrap_or(u32::MAX).min(logical_units);
+        let capacity = most(units);
+        let buffer = most(buffer_bytes / u64::from(unit_bytes));
         let mut cache = Self {
             slots: Huge::zeroed(logical_units as usize),
-            entries: Vec::with_capacity(capacity as usize),
+            entries: Vec::with_capacity((capacity + buffer) as usize),
             free: Vec::new(),
             capacity,
+            buffer,
             warm: List::default(),
             cold: List::default(),
             cold_max: 0,
@@ -129,10 +140,10 @@ impl WriteCache {
 
     /// Sets what follows from the policies: the cold share and the first dirty budget.
     fn begin(&mut self, spec: &CacheSpec) {
-        self.cold_max = self.units_of(self.sync.cold_share());
+        self.cold_max = share_of(self.sync.cold_share(), self.capacity);
         self.budget = match spec.dirty_budget {
-            _ if !self.sync.keeps_budget() => self.capacity,
-            DirtyBudget::Share(part) => self.units_of(part),
+            _ if !self.sync.keeps_budget() => self.memory(),
+            DirtyBudget::Share(part) => share_of(part, self.memory()),
             // `PowerBackup::begin` sets the first measured budget.
             DirtyBudget::Measured => 0,
         };
@@ -158,9 +169,10 @@ impl WriteCache {
         self.budget = units;
     }
 
-    /// A share of the cache in units, rounded down.
-    pub fn units_of(&self, share: f64) -> u32 {
-        libm::floor(share * f64::from(self.capacity) + 1e-9) as u32
+    /// The units of cache and write buffer that may be dirty if the budget is `share` (0 to 1), rounded down; all of them
+    /// under a sync policy without a budget.
+    pub fn budget_of(&self, share: f64) -> u32 {
+        if self.sync.keeps_budget() { share_of(share, self.memory()) } else { self.memory() }
     }
 
     /// Number of dirty units, including those being written back.
@@ -280,9 +292,30 @@ impl WriteCache {
         entry.dirty != 0 && entry.write_back == WriteBack::None && !entry.is_dropped
     }
 
+    /// Number of units that fit into the write buffer.
+    pub fn buffer(&self) -> u32 {
+        self.buffer
+    }
+
+    /// Number of units that fit into the cache and the write buffer together.
+    pub fn memory(&self) -> u32 {
+        self.capacity + self.buffer
+    }
+
+    /// Number of units that take room of the cache: all but the leaving units in the write buffer.
+    fn occupied(&self) -> u32 {
+        self.entries.len() as u32 - self.free.len() as u32 - self.leaving.min(self.buffer)
+    }
+
+    /// Number of leaving units that the write buffer has no room for.
+    pub fn leaving_the_cache(&self) -> u32 {
+        self.leaving - self.leaving.min(self.buffer)
+    }
+
     /// Number of free slots.
     pub fn free_slots(&self) -> u32 {
-        self.capacity - self.entries.len() as u32 + self.free.len() as u32
+        // A leaving unit that is used again takes room of the cache, which may have none.
+        self.capacity.saturating_sub(self.occupied())
     }
 
     /// Takes a slot for another unit: a free slot, or the slot of the unit to be evicted if that unit is clean and
@@ -291,10 +324,12 @@ impl WriteCache {
     /// # Errors
     /// When a policy has failed.
     pub fn take_slot(&mut self) -> Result<Option<(CacheSlot, bool)>, Box<PolicyFault>> {
-        if let Some(slot) = self.free.pop() {
+        if self.free_slots() > 0
+            && let Some(slot) = self.free.pop()
+        {
             return Ok(Some((slot, false)));
         }
-        if (self.entries.len() as u32) < self.capacity {
+        if self.free_slots() > 0 {
             self.entries.push(CachedUnit {
                 lpn: Lpn(0),
                 valid: 0,
@@ -320,15 +355,21 @@ impl WriteCache {
             });
             return Ok(Some((CacheSlot(self.entries.len() as u32 - 1), false)));
         }
-        let Some(slot) = self.victim()? else { return Ok(None) };
-        let entry = self.entry(slot);
-        if entry.is_dirty() || !entry.is_idle() {
-            return Ok(None);
+        loop {
+            let Some(slot) = self.victim()? else { return Ok(None) };
+            let entry = self.entry(slot);
+            if entry.is_dirty() || !entry.is_idle() {
+                return Ok(None);
+            }
+            self.unlink(slot);
+            let lpn = self.entry(slot).lpn;
+            self.slots[lpn.index()] = 0;
+            if self.occupied() <= self.capacity {
+                return Ok(Some((slot, true)));
+            }
+            // The cache has more units than it may have.
+            self.free.push(slot);
         }
-        self.unlink(slot);
-        let lpn = self.entry(slot).lpn;
-        self.slots[lpn.index()] = 0;
-        Ok(Some((slot, true)))
     }
 
     /// The unit to be evicted next: the least recently used dirty unit if the sync policy evicts dirty units first now,

@@ -26,6 +26,12 @@
 //! (`Host::set_backed`) a flush waits only for the write requests of its epochs; their dirty units then belong to the
 //! next epoch, for which a flush waits that flash acknowledges.
 //!
+//! With a write buffer (`ftl.buffer`) units leave the cache through the buffer: as many leaving units as fit into it take
+//! no room of the cache, and their programs gather until they fill programming units. Such a unit remains an entry of the
+//! cache until it is programmed: it is dirty under the one budget, is read from RAM, and stays if it is used again. The
+//! programs do not gather while a write or a flush waits for one of them, while the budget is 0, or while the drive is
+//! idle ([`WriteBacks::may_gather`](crate::host::WriteBacks::may_gather), `Caching::close_for_room`).
+//!
 //! A trimmed entry is dropped: lookups no longer find the entry, and its slot is free when the entry's operations under
 //! way have ended.
 
@@ -116,12 +122,14 @@ pub(crate) struct Caching {
     /// By slot: the placement of the newest write of its unit, if it is above 0.
     placements: NumberMap<u16>,
     spec: CacheSpec,
+    buffer_bytes: u64,
 }
 
 impl<P: Probe> Mechanism<P> for Caching {
     /// Empties the cache, and keeps the counters.
     fn power_lost(&mut self, offline: &mut Offline<'_, P>) {
-        let fresh = Self::new(&self.spec, CachePolicies::new(&self.spec), &**offline)
+        let policies = CachePolicies::new(&self.spec);
+        let fresh = Self::new(&self.spec, policies, self.buffer_bytes, &**offline)
             .expect("the spec has a write cache");
         let before = std::mem::replace(self, fresh);
         (self.stats, self.window, self.load) = (before.stats, before.window, before.load);
@@ -135,9 +143,16 @@ impl<P: Probe> Mechanism<P> for Caching {
 }
 
 impl Caching {
-    pub(crate) fn new<P: Probe>(spec: &CacheSpec, policies: CachePolicies, core: &Core<P>) -> Option<Self> {
+    /// `buffer_bytes`: size of the write buffer through which units leave the cache.
+    pub(crate) fn new<P: Probe>(
+        spec: &CacheSpec,
+        policies: CachePolicies,
+        buffer_bytes: u64,
+        core: &Core<P>,
+    ) -> Option<Self> {
         let geometry = core.geometry();
-        let cache = WriteCache::new(spec, policies, geometry.logical_units, geometry.unit_bytes)?;
+        let (units, unit_bytes) = (geometry.logical_units, geometry.unit_bytes);
+        let cache = WriteCache::new(spec, policies, buffer_bytes, units, unit_bytes)?;
         let unit_bytes = u64::from(geometry.unit_bytes);
         let sector_bytes = (unit_bytes / 64).max(512.min(unit_bytes));
         Some(Self {
@@ -158,6 +173,7 @@ impl Caching {
             syncs_max: 2 * geometry.dies,
             lost: BTreeMap::new(),
             spec: spec.clone(),
+            buffer_bytes,
         })
     }
 
@@ -308,6 +324,7 @@ impl Caching {
             if is_protected || lacks {
                 self.stats.blocked_updates += u64::from(is_protected);
                 self.wait_for(core, slot, request, Wants::Write);
+                self.end_gathering(core);
                 if lacks {
                     self.fetch(core, path, slot);
                 }
@@ -369,6 +386,7 @@ impl Caching {
             let waiter = core.waiters.insert(Waiter::new(Owner::Request(request), lpn, Wants::Write));
             self.cache.entry_mut(slot).awaiting_flash.push(&mut core.waiters, waiter);
             self.begin_write_back(core, path, slot);
+            self.end_gathering(core);
         } else {
             core.probe.on_write_acknowledged(lpn, sequence);
             if asked.fua {
@@ -424,7 +442,7 @@ impl Caching {
             let cache = &mut self.cache;
             // The first waiting unit may have been evicted since it began to wait, so it needs a slot now.
             let wanted = self.waiting_slots.max(u32::from(cache.find(first).is_none()));
-            if cache.leaving() + cache.free_slots() < wanted
+            if cache.leaving_the_cache() + cache.free_slots() < wanted
                 && let Some(slot) = settled(core, cache.choose_victim())
             {
                 if cache.free_if_idle(slot) {
@@ -432,6 +450,9 @@ impl Caching {
                     return true;
                 }
                 self.evict_dirty(core, path, slot);
+                if self.cache.buffer() > 0 && self.cache.free_slots() > 0 {
+                    return true;
+                }
                 continue;
             }
             // Reads need no room in the budget.
@@ -471,8 +492,25 @@ impl Caching {
                 self.waiting_slots -= u32::from(wants != Wants::Write);
                 self.waiting_reads -= u32::from(wants == Wants::ReadSlot);
             } else if !self.make_room(core, path, lpn) {
+                self.close_for_room(core);
                 break;
             }
+        }
+    }
+
+    /// Host units wait, and no program makes room for them if all units that are written back gather in the write
+    /// buffer: closes the programming unit that has gathered for the longest time.
+    fn close_for_room<P: Probe>(&self, core: &mut Core<P>) {
+        let gathering = core.buffered_programs();
+        if gathering > 0 && gathering == self.cache.writing() {
+            core.close_oldest_program();
+        }
+    }
+
+    /// A write waits for the program of a unit: no unit gathers any longer.
+    fn end_gathering<P: Probe>(&self, core: &mut Core<P>) {
+        if self.cache.buffer() > 0 {
+            core.close_buffered();
         }
     }
 

@@ -47,7 +47,8 @@ section! {
             "cache.dirty_budget",
             DIRTY_BUDGET,
             "1.0",
-            "share of the cache that may be dirty; without effect if cache.sync = \"none\"",
+            "share of the write cache or the write buffer that may be dirty; without effect on a cache with cache.sync = \
+             \"none\"",
         ),
         /// What a read that misses does without a slot.
         pub read_room: ReadRoom = key(
@@ -62,7 +63,7 @@ section! {
             ValueKind::Slot(FlushTo::CHOICES),
             "\"cache\"",
             "what acknowledges FUA writes and host flushes while the capacitor is charged; without effect without a \
-             write cache or a capacitor",
+             capacitor, or without a write cache and a write buffer",
         ),
     }
 }
@@ -88,8 +89,9 @@ choices! {
     pub enum FlushTo {
         /// The data is in flash.
         Flash = "flash": "the data is in flash",
-        /// The data is in the write cache, whose dirty units the capacitor saves.
-        Cache = "cache": "the data is in the write cache, whose dirty pages the capacitor saves",
+        /// The data is in the write cache or the write buffer, whose dirty units the capacitor saves.
+        Cache = "cache":
+            "the data is in the write cache or the write buffer, whose dirty pages the capacitor saves",
     }
 }
 
@@ -108,7 +110,7 @@ fn evictions() -> &'static [Policy] {
 /// `cache.dirty_budget`: the limit to the number of dirty units.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum DirtyBudget {
-    /// A share of the cache.
+    /// A share of the cache or the buffer.
     Share(f64),
     /// The budget that budget detection derives from the units that the capacitor can save; before the first detection,
     /// the budget derived from the capacitor's state at the start.
@@ -161,10 +163,10 @@ fn is_there(check: &mut Check<'_>) -> Option<()> {
         check.error(&["cache.eviction", "cache.size"], message, remedy("cache.eviction", "\"lru\""));
     }
     let budget = check.get("cache.dirty_budget")?;
-    if *budget != Val::Num(1.0) {
+    if *budget != Val::Num(1.0) && check.int("ftl.buffer")? == 0 {
         let message = match budget {
-            Val::Num(share) => format!("{} has no effect without a write cache", show_num(*share)),
-            _ => "\"measured\" has no effect without a write cache".into(),
+            Val::Num(share) => format!("{} has no effect without a write cache or buffer", show_num(*share)),
+            _ => "\"measured\" has no effect without a write cache or buffer".into(),
         };
         check.error(&["cache.dirty_budget", "cache.size"], message, remedy("cache.dirty_budget", "1.0"));
     }

@@ -36,7 +36,7 @@ impl Bench {
             writes: Writes::new(&core),
         };
         let spec = spec(dirty_budget);
-        let cache = Caching::new(&spec, CachePolicies::new(&spec), &core).expect("a write cache");
+        let cache = Caching::new(&spec, CachePolicies::new(&spec), 0, &core).expect("a write cache");
         Self { core, path, cache }
     }
 

@@ -271,6 +271,13 @@ impl<P: Probe> WriteBacks<P> for Caching {
         self.placements.get(&slot.0).copied().unwrap_or(0)
     }
 
+    fn may_gather(&self, core: &Core<P>, host: &Host, slot: CacheSlot) -> bool {
+        let entry = self.cache.entry(slot);
+        let waits_for_flash = host.flushes > 0 && !host.is_backed || !entry.awaiting_flash.is_empty();
+        let is_awaited = waits_for_flash || !entry.waiting.is_empty();
+        self.cache.buffer() > 0 && self.cache.budget() > 0 && !is_awaited && !core.state().is_idle
+    }
+
     fn is_dropped(&self, slot: CacheSlot) -> bool {
         self.cache.entry(slot).is_dropped
     }

@@ -110,12 +110,12 @@ const FOREGROUNDS: [&str; 2] = ["interleaved", "blocking"];
 const SLOWEST_US: u64 = 1100;
 
 impl Case {
-    /// Bytes of the write buffer, which needs programs of several units and excludes the write cache.
+    /// Bytes of the write buffer, which needs programs of several units.
     fn buffer(&self, schemes: &Schemes) -> u64 {
         let (superblock, one_shot) = self.division(schemes);
         let program = 4096 * self.pages_per_program(superblock, one_shot);
         let gathers = one_shot || self.unit < 4096 && schemes.allows_units();
-        if gathers && !schemes.has_cache { buffer(self.seed, program) } else { 0 }
+        if gathers { buffer(self.seed, program, schemes.has_cache) } else { 0 }
     }
 
     /// Pages that a program writes.
@@ -221,7 +221,10 @@ fn text(case: &Case, schemes: &Schemes, attempt: u64, op: f64) -> String {
 impl Case {
     /// Returns the spec of the case, as text and loaded.
     pub fn spec(&self) -> (String, Spec) {
-        let schemes = schemes(self);
+        let mut schemes = schemes(self);
+        if self.buffer(&schemes) > 0 && !schemes.has_cache {
+            schemes.add_buffer(self.seed);
+        }
         first_accepted(self.slack, |attempt, op| text(self, &schemes, attempt, op))
     }
 

@@ -270,7 +270,7 @@ impl Plan {
         let pacing = if seed / 16 % 4 == 3 { "none" } else { "proportional" };
         let foreground = if seed / 16 % 8 == 7 { "blocking" } else { "interleaved" };
         let facts = DriveFacts { cell, dies: channels * chips * dies, slowest_us, detect_ms: 50.0 };
-        let schemes = Schemes::draw(seed, on, &facts);
+        let mut schemes = Schemes::draw(seed, on, &facts);
         let may_divide = schemes.allows_units();
         let [of_die, one_shot, of_drive] = division(seed).map(|is_drawn| is_drawn && may_divide);
         // A split copyback of several planes needs two registers. Superblocks of the drive have no partial refresh with
@@ -295,7 +295,10 @@ impl Plan {
         let program_bytes = if one_shot { bits * if is_super { planes } else { 1 } * 4096 } else { 4096 };
         let gathers = unit < 4096 || program_bytes > 4096;
         let vsm_pages = if gathers { 2 * program_bytes / 4096 } else { 1 };
-        let buffer = if gathers && !schemes.has_cache { buffer(seed, program_bytes) } else { 0 };
+        let buffer = if gathers { buffer(seed, program_bytes, schemes.has_cache) } else { 0 };
+        if buffer > 0 && !schemes.has_cache {
+            schemes.add_buffer(seed);
+        }
         let tail = format!(
             "[timing]\nprogram = {program}\nerase = '1ms'\n{}command = '{}ns'\n\
              off_chip_mb_per_s = {}\nmulti_plane = {}\nscheduler = '{scheduler}'\n{}[ftl]\nmap = {}\n\
@@ -347,8 +350,8 @@ impl Plan {
             is_full: pick(2) == 0,
             every: if is_replay { 1 + pick(60) } else { 1 + pick(600) },
             is_replay,
-            // A write buffer has no budget below its size.
-            covers: schemes.covers && buffer <= schemes.dirty_bytes,
+            // The budget of a write buffer is never above what the capacitor can save.
+            covers: schemes.covers || buffer > 0 && !schemes.has_cache,
             on: schemes.on,
         }
     }

@@ -60,6 +60,9 @@ pub struct Schemes {
     pub covers: bool,
     /// The bytes of dirty data for which the capacitor, if there is one, is made.
     pub dirty_bytes: u64,
+    /// A factor for the energy of the capacitor of drives without a write cache, whose write buffer gets less than it
+    /// could take.
+    buffer_energy: f64,
     /// Factor of the energy of a capacitor that is too small: 1, or so low that the energy suffices for few pages or
     /// none.
     least_energy: f64,
@@ -193,6 +196,7 @@ impl Schemes {
             has_capacitor: pick(if capacitor_aware { 5 } else { 3 }) > 0,
             covers: true,
             dirty_bytes: 0,
+            buffer_energy: [1.0, 0.2, 0.05][Stream::new(seed, "buffer energy").below(3) as usize],
             least_energy: [1.0, 1.0, 0.03][Stream::new(seed, "least energy").below(3) as usize],
             esr_mohm: 0,
             scale,
@@ -252,7 +256,7 @@ impl Schemes {
             let page_j = (0.08 * facts.slowest_us as f64 + 0.02 * (facts.slowest_us + 100) as f64) * 1e-6;
             let share = match (is_measured, self.covers) {
                 (true, _) => 0.5 + pick(150) as f64 / 100.0,
-                (false, true) => 3.0,
+                (false, true) => 3.0 * if has_cache { 1.0 } else { self.buffer_energy },
                 (false, false) => pick(80) as f64 / 100.0 * self.least_energy,
             };
             let flush = ["plain", "csw"][pick(2) as usize];
@@ -283,6 +287,13 @@ impl Schemes {
                 esr_mohm,
             );
         }
+    }
+
+    /// The drive has a write buffer: draws what acknowledges flushes, and the budget.
+    pub fn add_buffer(&mut self, seed: u64) {
+        let budgets = ["1.0", "0.5", if self.has_capacitor { "'measured'" } else { "1.0" }];
+        let budget = budgets[Stream::new(seed, "buffer budget").below(3) as usize];
+        self.cache = format!("[cache]\n{}dirty_budget = {budget}\n{}", flush_to(seed), self.cache);
     }
 
     /// Whether the settings allow a mapping unit below the page.
@@ -455,10 +466,11 @@ pub fn division(seed: u64) -> [bool; 3] {
     [0, 1, 2].map(|_| stream.below(3) == 0)
 }
 
-/// Draws the bytes of the write buffer, which needs programs of several units and excludes the write cache; a
+/// Draws the bytes of the write buffer, which needs programs of several units. Half of the write caches have none. A
 /// program writes `program` bytes.
-pub fn buffer(seed: u64, program: u64) -> u64 {
-    [0, program, 3 * program, 1 << 20][Stream::new(seed, "write buffer").below(4) as usize]
+pub fn buffer(seed: u64, program: u64, has_cache: bool) -> u64 {
+    let largest = if has_cache { 0 } else { 1 << 20 };
+    [0, program, 3 * program, largest][Stream::new(seed, "write buffer").below(4) as usize]
 }
 
 /// Returns the line with `drive.bad_blocks`: a quarter of the seeds has bad blocks. The choice has a random stream of

@@ -1,7 +1,7 @@
 //! Power loss with mapping units below the page, by hand: torn pages, the LSB page of a wordline, the
 //! write buffer, and the duration of recovery.
 
-use crate::common::{SECOND, TINY, at, one, read_everything, request, spec};
+use crate::common::{SECOND, TINY, at, one, read_everything, request, rest, spec};
 use nandlab::base::geometry::{LaneId, Lpn, UnitId};
 use nandlab::base::lost::Promise;
 use nandlab::drive::{Drive, IDLE_LIMIT};
@@ -346,6 +346,138 @@ fn a_capacitor_saves_the_write_buffer() {
     read_everything(&mut drive);
 }
 
+/// Submits a request of unit `lpn`; returns the time that it takes.
+fn timed(drive: &mut Drive<Oracle>, op: Op, fua: bool, lpn: u64) -> u64 {
+    let len = if op == Op::Flush { 0 } else { 4096 };
+    let (offset, from) = (if len == 0 { 0 } else { lpn * 4096 }, drive.now().ns());
+    let id = drive.submit(&request(drive, op, offset, len).with_fua(fua)).unwrap();
+    loop {
+        if let Some(done) = drive.completions().find(|done| done.id == id) {
+            return done.completed.ns() - from;
+        }
+        assert!(drive.advance_by_event(at(from + SECOND)), "the request does not end");
+    }
+}
+
+/// With a charged capacitor the write buffer acknowledges flushes and FUA writes at once, and power loss loses nothing of
+/// them. Without that flash does: a flush programs the units that gather.
+#[test]
+fn a_protected_write_buffer_acknowledges_flushes_and_fua_writes() {
+    for (flush_to, [flush, fua]) in [("cache", [0, 0]), ("flash", [PAGE + PROGRAM; 2])] {
+        let flush_to = format!("cache.flush_to={flush_to}");
+        let mut drive = drive(&[CAPACITOR, &["ftl.buffer=64KiB", &flush_to]].concat());
+        for lpn in [0, 1, 2] {
+            assert_eq!(timed(&mut drive, Op::Write, false, lpn), 0);
+        }
+        assert_eq!(timed(&mut drive, Op::Flush, false, 0), flush);
+        assert_eq!(timed(&mut drive, Op::Write, true, 4), fua);
+        // LPN 1 is replaced in a buffer that the flush has not emptied, and LPN 0 is deallocated.
+        assert_eq!(timed(&mut drive, Op::Write, false, 1), 0);
+        assert_eq!(timed(&mut drive, Op::Trim, false, 0), 0);
+        assert_eq!(timed(&mut drive, Op::Flush, false, 0), flush);
+        let is_protected = flush == 0;
+        assert_eq!(drive.stats().buffer.replaced, u64::from(is_protected));
+        let loss = cut_after(&mut drive, 0);
+        let expected = if is_protected { (3, 1, 1) } else { (0, 0, 0) };
+        assert_eq!((loss.dirty_pages, loss.trim_pages, loss.trim_pages_saved), expected, "{flush_to}");
+        assert!(!loss.has_lost());
+        let mapped: Vec<bool> = places(&drive, [0, 1, 2, 4]).iter().map(Option::is_some).collect();
+        assert_eq!(mapped, [false, true, true, true]);
+        read_everything(&mut drive);
+    }
+}
+
+/// The buffer has room for 16 units. It acknowledges as many as the capacitor can save in whole pages, less the unit of a
+/// record of deallocations.
+#[test]
+fn a_write_buffer_admits_no_more_than_the_capacitor_can_save() {
+    for trims in [false, true] {
+        let small = ["ftl.buffer=64KiB", "capacitor.efficiency=0.48"];
+        let mut drive = drive(&[CAPACITOR, &small].concat());
+        let saved = drive.capability_units();
+        assert_eq!(saved, 8.0, "of three pages the capacitor saves two");
+        if trims {
+            assert_eq!(timed(&mut drive, Op::Write, false, 20), 0);
+            assert_eq!(timed(&mut drive, Op::Trim, false, 20), 0);
+            rest(&mut drive);
+        }
+        // Units of different pages, so that all of them gather.
+        let ids: Vec<u64> = (0..12)
+            .map(|lpn| {
+                let write = request(&drive, Op::Write, lpn % 4 * 16_384 + lpn / 4 * 4096, 4096);
+                drive.submit(&write).unwrap()
+            })
+            .collect();
+        let now = drive.now();
+        let at_once = drive.completions().filter(|done| done.completed == now).count();
+        assert_eq!(at_once, if trims { 7 } else { 8 });
+        let loss = cut_after(&mut drive, 1);
+        assert!(!loss.has_lost(), "{loss:?}");
+        assert_eq!(loss.aborted_requests as usize, ids.len() - at_once);
+        read_everything(&mut drive);
+    }
+}
+
+/// A detection first brings the acknowledged units into flash, and programs units without data. Until the capacitor is
+/// charged again, flash acknowledges.
+#[test]
+fn a_detection_empties_the_write_buffer() {
+    let measured = ["ftl.buffer=64KiB", "cache.dirty_budget=measured", "capacitor.steps=continuous"];
+    let mut drive = drive(&[CAPACITOR, &measured].concat());
+    for lpn in [0, 4] {
+        assert_eq!(timed(&mut drive, Op::Write, true, lpn), 0);
+    }
+    drive.detect_budget();
+    assert_eq!(drive.power_stage(), "syncing");
+    // LPN 8 is on the die of LPN 0, whose program comes first.
+    assert_eq!(timed(&mut drive, Op::Write, true, 8), 2 * (PAGE + PROGRAM));
+    while drive.power_stage() != "charged" {
+        drive.audit().unwrap();
+        assert!(drive.advance_by_event(at(600 * SECOND)));
+    }
+    let detection = drive.stats().power.detections[0];
+    let share = detection.measured - 0.1;
+    assert_eq!(drive.dirty_units(), [16, (16.0 * share.clamp(0.0, 1.0)) as u32, 0], "{detection:?}");
+    assert_eq!(timed(&mut drive, Op::Write, true, 8), 0);
+    assert!(!cut_after(&mut drive, 0).has_lost());
+    read_everything(&mut drive);
+}
+
+/// A cache of four units and a buffer of eight. Units that leave the cache gather in the buffer: the writes that evict them
+/// wait for nothing, and one program writes four of them. They are read from RAM, one that is used again stays, and all
+/// count in the dirty units that the capacitor saves.
+#[test]
+fn units_leave_the_write_cache_through_the_write_buffer() {
+    for buffer in ["0B", "32KiB"] {
+        let has_buffer = buffer != "0B";
+        let sets = ["cache.size=16KiB", "cache.access=0us", &format!("ftl.buffer={buffer}")];
+        let mut drive = drive(&[CAPACITOR, &sets].concat());
+        let mut waits = Vec::new();
+        for lpn in 0..7 {
+            waits.push(timed(&mut drive, Op::Write, false, lpn));
+        }
+        let alone = if has_buffer { 0 } else { PAGE + PROGRAM };
+        assert_eq!(waits, [0, 0, 0, 0, alone, alone, alone]);
+        let programs = |drive: &Drive<Oracle>| {
+            let flash = drive.stats().flash[FlashOp::Program as usize];
+            (flash.iter().sum::<u64>(), drive.stats().units.padding)
+        };
+        // Three units gather: nothing is programmed. Without a buffer each is in a page of its own.
+        assert_eq!(programs(&drive), if has_buffer { (0, 0) } else { (3, 9) });
+        assert_eq!(drive.cache_units(), if has_buffer { [4, 12, 7] } else { [4, 4, 4] });
+        if !has_buffer {
+            continue;
+        }
+        assert_eq!(timed(&mut drive, Op::Read, false, 1), 0);
+        // The fourth fills a page.
+        assert_eq!(timed(&mut drive, Op::Write, false, 7), 0);
+        let loss = cut_after(&mut drive, PAGE + PROGRAM - 1);
+        assert_eq!(programs(&drive), (2, 0));
+        assert_eq!((loss.dirty_pages, loss.flushed_pages, loss.has_lost()), (8, 4, false));
+        read_everything(&mut drive);
+    }
+}
+
 /// Superblocks of two planes of a die, in page order. A row is a page of each plane.
 const SUPERBLOCKS: &[&str] =
     &["ftl.superblock=die", "timing.multi_plane=true", "timing.program={ lsb = '900us', msb = '900us' }"];
@@ -410,7 +542,7 @@ fn a_torn_msb_page_of_tlc_destroys_two_pages_of_its_plane() {
 /// them, and the host's stream uses the LSB rows of a superblock.
 #[test]
 fn a_recharging_drive_begins_new_wordlines_in_all_planes_of_a_superblock() {
-    let mlc = ["drive.cell=mlc", "ftl.buffer=16KiB", "capacitor.recharge=5s"];
+    let mlc = ["drive.cell=mlc", "ftl.buffer=16KiB", "cache.flush_to=flash", "capacitor.recharge=5s"];
     let mut drive = drive(&[CAPACITOR, SUPERBLOCKS, &mlc].concat());
     let fua = request(&drive, Op::Write, 0, 16_384).with_fua(true);
     drive.submit(&fua).unwrap();

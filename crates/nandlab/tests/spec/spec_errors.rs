@@ -317,7 +317,7 @@ fn wrong_write_caches_are_errors() {
     );
     golden(
         "[cache]\nsize = \"2KiB\"\ndirty_budget = 0.9\n",
-        "run.toml:3: cache.dirty_budget: 0.9 has no effect without a write cache\n  remedy: set cache.size to a page or \
+        "run.toml:3: cache.dirty_budget: 0.9 has no effect without a write cache or buffer\n  remedy: set cache.size to a page or \
          more, or cache.dirty_budget = 1.0",
     );
     for line in [
@@ -353,7 +353,7 @@ fn measured_budgets_without_effect_are_errors() {
     );
     golden(
         &format!("{farad}[cache]\nsize = \"2KiB\"\ndirty_budget = \"measured\"\n"),
-        "run.toml:5: cache.dirty_budget: \"measured\" has no effect without a write cache\n  remedy: set cache.size to \
+        "run.toml:5: cache.dirty_budget: \"measured\" has no effect without a write cache or buffer\n  remedy: set cache.size to \
          a page or more, or cache.dirty_budget = 1.0",
     );
     golden(
@@ -1823,13 +1823,11 @@ fn a_write_buffer_needs_units_and_room_for_a_page() {
     let said = set_says(&units, "ftl.buffer=8KiB");
     assert!(said.contains("a write buffer of 8KiB has no room for what one program writes"), "{said}");
     let both = format!("{units}buffer = \"64KiB\"\n");
-    let said = set_says(&both, "cache.size=1MiB");
-    assert!(said.contains("a write cache and a write buffer cannot be simulated together yet"), "{said}");
-    // A cache of less than a page has room for units.
-    let said = set_says(&both, "cache.size=8KiB");
-    assert!(said.contains("a write cache and a write buffer cannot be simulated together yet"), "{said}");
     assert!(load_with(&both, &[]).is_ok());
-    assert!(load_with(&both, &["cache.size=2KiB"]).is_ok());
+    assert!(load_with(&both, &["cache.size=1MiB"]).is_ok());
+    assert!(load_with(&both, &["cache.dirty_budget=0.5"]).is_ok());
+    let said = set_says(&units, "cache.dirty_budget=0.5");
+    assert!(said.contains("0.5 has no effect without a write cache or buffer"), "{said}");
 }
 
 /// The VSM holds two programs at least. On this drive a program writes two flash pages of each of the two planes.

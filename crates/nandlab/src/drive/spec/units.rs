@@ -193,10 +193,6 @@ fn buffer(check: &mut Check<'_>) -> Option<()> {
             format!("set {KEY} = \"{}\" at least", show_size(program)),
         );
     }
-    if check.int("cache.size")? >= page / units_per_page {
-        let message = "a write cache and a write buffer cannot be simulated together yet";
-        check.error(&[KEY, "cache.size"], message, format!("set {KEY} = \"0B\" or cache.size = \"0B\""));
-    }
     Some(())
 }
 

@@ -69,7 +69,11 @@ impl Watch {
     fn lose(&mut self, content: Content, lost: &[Lost]) {
         let torn = lost.iter().filter(|lost| lost.was_in_flash);
         let destroyed: Vec<(Lpn, u64)> = torn.map(|lost| (lost.lpn, lost.sequence)).collect();
-        let (unit_bytes, content) = (UNIT as u32, &|_| content);
+        // No other LPN is deallocated.
+        let of = |lpn| {
+            if matches!(content, Content::Trimmed(_)) && lpn != LPN { Content::Nothing } else { content }
+        };
+        let (unit_bytes, content) = (UNIT as u32, &of);
         let recovered = Recovered { units: 8, unit_bytes, destroyed: &destroyed, content };
         self.oracle.on_power_loss(lost, &recovered);
     }
