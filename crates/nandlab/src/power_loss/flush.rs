@@ -15,7 +15,7 @@ use crate::core::{Core, Destination, Maps, Program};
 use crate::flash::{AgeStamp, Array, DEAD_LPN, Stamp};
 use crate::ftl::{AllocatedUnit, FlushMethod, FlushPrograms, StreamId};
 use crate::probe::Probe;
-use crate::sched::{Cause, Class, Device, Ended, FlashOp, NEVER, Owner, Phase, Transaction};
+use crate::sched::{Cause, Class, Device, Ended, FlashOp, NEVER, Owner, Transaction};
 use std::collections::BTreeMap;
 
 /// The data of one unit that the flush writes: a unit that was dirty at the time of power loss, or records of
@@ -385,7 +385,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             && flush.under_way + (flush.cleanings.under_way() as u32) < means.at_a_time
         {
             let cleanings = &flush.cleanings;
-            let is_busy = |device: &Device, die| device.phase(die) != Phase::Idle || cleanings.is_at(die);
+            let is_busy = |device: &Device, die| !device.is_free(die) || cleanings.is_at(die);
             let Some(program) = self.core.next_of_flush(&mut flush.units, is_busy) else {
                 return;
             };

@@ -225,11 +225,16 @@ impl Timing {
         self.command_of_pages_ns(FlashOp::Program, pages) + pages * self.transfer_ns
     }
 
-    /// The longest time that one operation occupies a channel. The candidates: the transfers out of a multi-plane read,
-    /// at any read level; the command cycles of a multi-plane program with its transfers in; the command cycles of
+    /// The largest number of pages that a die reads at once: by one read, or by one read of each group of planes.
+    fn pages_read_at_once(&self) -> u64 {
+        self.planes.max(self.plane_groups).into()
+    }
+
+    /// The longest time that the operations of a die occupy a channel together. The candidates: the transfers out of all
+    /// pages that it reads at once, at any read level; the command cycles of a multi-plane program with its transfers in; the command cycles of
     /// another operation.
     pub fn longest_transfer_ns(&self) -> Span {
-        let (planes, lanes) = (u64::from(self.planes), u64::from(self.lanes));
+        let (planes, lanes) = (self.pages_read_at_once(), u64::from(self.lanes));
         let costs = self.shapes.iter().flat_map(Shape::tries).flatten();
         let reads = planes * costs.map(|cost| cost.transfer_ns).max().unwrap_or_default();
         let programs = (1..=lanes)
@@ -246,7 +251,7 @@ impl Timing {
     /// die of the channel first transfers a whole read at the last read level or a whole program, and so does every die of
     /// the drive on the off-chip path.
     pub fn longest_wait_ns(&self) -> Span {
-        let (planes, lanes) = (u64::from(self.planes), u64::from(self.lanes));
+        let (planes, lanes) = (self.pages_read_at_once(), u64::from(self.lanes));
         let program = lanes * self.pages_per_program_max();
         let [out, into] = self.off_chip_ns;
         let off_chip_ns = (planes * out).max(program * into);
