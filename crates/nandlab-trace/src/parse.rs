@@ -37,7 +37,7 @@ impl<'a> Words<'a> {
     pub(crate) fn optional(&mut self) -> Option<&'a [u8]> {
         let start = self.0.iter().position(|b| !is_blank(*b))?;
         let rest = &self.0[start..];
-        let n = rest.iter().position(|b| is_blank(*b)).unwrap_or(rest.len());
+        let n = word_len(rest);
         self.0 = &rest[n..];
         Some(&rest[..n])
     }
@@ -48,6 +48,41 @@ impl<'a> Words<'a> {
         self.optional().ok_or_else(|| missing(field))
     }
 
+    /// The next word, if it spells a whole number of at most 19 digits, which cannot overflow 64 bits. Otherwise no word is
+    /// taken.
+    #[inline]
+    pub(crate) fn whole(&mut self) -> Option<u64> {
+        let start = self.0.iter().position(|b| !is_blank(*b))?;
+        let rest = &self.0[start..];
+        let (mut n, mut len) = (0u64, 0);
+        for &b in rest {
+            let digit = b.wrapping_sub(b'0');
+            if digit > 9 {
+                break;
+            }
+            n = n.wrapping_mul(10).wrapping_add(digit.into());
+            len += 1;
+        }
+        let ends = rest.get(len).is_none_or(|&b| is_blank(b));
+        if !(1..=19).contains(&len) || !ends {
+            return None;
+        }
+        self.0 = &rest[len..];
+        Some(n)
+    }
+
+    /// The bytes of the next word, if it is a number of sectors that [`Words::whole`] reads and whose bytes are below 2^64.
+    /// Otherwise no word is taken.
+    #[inline]
+    pub(crate) fn sectors(&mut self) -> Option<u64> {
+        let before = self.0;
+        let bytes = self.whole().and_then(|n| n.checked_mul(SECTOR));
+        if bytes.is_none() {
+            self.0 = before;
+        }
+        bytes
+    }
+
     /// Refuses further words.
     pub(crate) fn end(&mut self) -> Result<(), TraceError> {
         match self.optional() {
@@ -55,6 +90,23 @@ impl<'a> Words<'a> {
             Some(value) => Err(bad("(end of line)", value, "no further column")),
         }
     }
+}
+
+/// The number of bytes before the first blank; without a blank, all of them. Looks at eight bytes at a time.
+#[inline]
+fn word_len(text: &[u8]) -> usize {
+    const ONES: u64 = u64::MAX / 0xFF;
+    // Bit 7 of the first byte that is 0 is the lowest bit that is set.
+    let zeros = |word: u64| word.wrapping_sub(ONES) & !word & (ONES << 7);
+    let (chunks, rest) = text.as_chunks::<8>();
+    for (chunk, at) in chunks.iter().zip((0..).step_by(8)) {
+        let word = u64::from_le_bytes(*chunk);
+        let blanks = zeros(word ^ (ONES * u64::from(b' '))) | zeros(word ^ (ONES * u64::from(b'\t')));
+        if blanks != 0 {
+            return at + blanks.trailing_zeros() as usize / 8;
+        }
+    }
+    rest.iter().position(|&b| is_blank(b)).map_or(text.len(), |at| 8 * chunks.len() + at)
 }
 
 #[inline]
@@ -339,6 +391,35 @@ pub(crate) fn push_decimal(out: &mut Vec<u8>, ns: u64, digits: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Words and numbers of random text, against splitting at every blank.
+    #[test]
+    fn words_are_what_is_between_blanks() {
+        let mut seed = 1u64;
+        let mut draw = |n: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % n
+        };
+        for _ in 0..20_000 {
+            let letters = b"0123456789012345678 \tx\xff\x09\x29 ";
+            let line: Vec<u8> = (0..draw(40)).map(|_| letters[draw(letters.len() as u64) as usize]).collect();
+            let expected: Vec<&[u8]> = line.split(|&b| is_blank(b)).filter(|word| !word.is_empty()).collect();
+            let mut words = Words(&line);
+            assert_eq!(std::iter::from_fn(|| words.optional()).collect::<Vec<_>>(), expected);
+            let mut words = Words(&line);
+            for word in expected {
+                let whole = digits(word).filter(|_| word.len() <= 19);
+                let in_bytes = whole.and_then(|n| n.checked_mul(SECTOR));
+                let rest = words.0;
+                assert_eq!(words.sectors(), in_bytes, "{:?}", line.escape_ascii().to_string());
+                words.0 = rest;
+                assert_eq!(words.whole(), whole, "{:?}", line.escape_ascii().to_string());
+                if whole.is_none() {
+                    assert_eq!(words.optional(), Some(word));
+                }
+            }
+        }
+    }
 
     #[test]
     fn times_keep_every_nanosecond() {

@@ -43,7 +43,7 @@ pub(super) static INFO: FormatInfo = FormatInfo {
             })
     },
     readers: Readers::Own(
-        |head, _| Ok(Box::new(Blkparse { action: action_of(head) })),
+        |head, _| Ok(Box::new(Blkparse { action: action_of(head), device: Vec::new() })),
         &["device", "cpu", "sequence", "time", "pid", "action", "RWBS", "sector", "+", "count"],
     ),
     writer: Some(Target {
@@ -79,6 +79,8 @@ pub(super) static INFO: FormatInfo = FormatInfo {
 
 struct Blkparse {
     action: u8,
+    /// The device of the last line, which is known to be one.
+    device: Vec<u8>,
 }
 
 /// The event of a line: the line without `Input file FILE added` at its start.
@@ -154,12 +156,16 @@ impl Reader for Blkparse {
     fn parse<'a>(&'a mut self, line: &'a [u8], _: u64) -> Result<Parsed<'a>, TraceError> {
         let mut words = Words(event(line));
         let Some(device) = words.optional() else { return Ok(Parsed::Nothing) };
-        if device.starts_with(b"CPU") || device == b"Total" || device == b"Throughput" {
-            return Ok(Parsed::End);
-        }
-        let comma = device.iter().position(|&b| b == b',').unwrap_or(0);
-        if comma == 0 || device.iter().any(|b| !b.is_ascii_digit() && *b != b',') {
-            return Err(bad("device", device, "major,minor"));
+        if device != self.device {
+            if device.starts_with(b"CPU") || device == b"Total" || device == b"Throughput" {
+                return Ok(Parsed::End);
+            }
+            let comma = device.iter().position(|&b| b == b',').unwrap_or(0);
+            if comma == 0 || device.iter().any(|b| !b.is_ascii_digit() && *b != b',') {
+                return Err(bad("device", device, "major,minor"));
+            }
+            self.device.clear();
+            self.device.extend_from_slice(device);
         }
         words.next("cpu")?;
         words.next("sequence")?;
@@ -185,18 +191,25 @@ impl Reader for Blkparse {
             true => request(false, Op::Flush, false, 0, 0),
             false => Ok(Parsed::Without { reason: Reason::NoData, device }),
         };
-        let sector = words.next("sector")?;
-        if sector.starts_with(b"[") {
-            return empty();
-        }
-        let offset = sectors("sector", sector)?;
+        let offset = match words.sectors() {
+            Some(offset) => offset,
+            None => {
+                let sector = words.next("sector")?;
+                if sector.starts_with(b"[") {
+                    return empty();
+                }
+                sectors("sector", sector)?
+            }
+        };
         match words.next("+")? {
             b"+" => {}
             process if offset == 0 && process.starts_with(b"[") => return empty(),
             other => return Err(bad("+", other, "+")),
         }
-        let count = words.next("count")?;
-        let len = sectors("count", count)?;
+        let len = match words.sectors() {
+            Some(len) => len,
+            None => sectors("count", words.next("count")?)?,
+        };
         if len == 0 {
             return empty();
         }

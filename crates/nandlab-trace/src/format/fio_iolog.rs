@@ -100,15 +100,18 @@ struct FioIolog {
 }
 
 impl FioIolog {
-    /// Begins another log of the file if `line` is a header.
-    fn begin(&mut self, line: &[u8]) -> bool {
+    /// Begins the first or another log of the file, whose header is `line`.
+    #[cold]
+    #[inline(never)]
+    fn begin<'a>(&mut self, line: &'a [u8], number: u64) -> Result<Parsed<'a>, TraceError> {
         self.timed = match line {
             b"fio version 3 iolog" => true,
             b"fio version 2 iolog" => false,
-            _ => return false,
+            _ => return Err(bad("version", line, "fio version 2 iolog or fio version 3 iolog")),
         };
         self.start_ns = self.now_ns;
-        true
+        self.further_logs += u64::from(number > 1);
+        Ok(Parsed::Nothing)
     }
 }
 
@@ -116,25 +119,31 @@ impl Reader for FioIolog {
     #[inline]
     fn parse<'a>(&'a mut self, line: &'a [u8], number: u64) -> Result<Parsed<'a>, TraceError> {
         if number == 1 || line.starts_with(b"fio ") {
-            if !self.begin(line) {
-                return Err(bad("version", line, "fio version 2 iolog or fio version 3 iolog"));
-            }
-            self.further_logs += u64::from(number > 1);
-            return Ok(Parsed::Nothing);
+            return self.begin(line, number);
         }
         let mut words = Words(line);
-        let mut first = words.optional();
-        let Some(word) = first else { return Ok(Parsed::Nothing) };
         let mut time_ns = self.now_ns;
-        if self.timed {
-            let in_log = ticks("time", word, self.unit_ns)?;
-            let late = || bad("time", word, "a time that is within 64-bit nanoseconds after the logs before");
-            time_ns = self.start_ns.checked_add(in_log).ok_or_else(late)?;
-            first = words.optional();
-        }
-        let device = match first {
-            Some(name) => name,
-            None => words.next("file")?,
+        let whole = if self.timed { words.whole() } else { None };
+        let in_log = whole.and_then(|n| n.checked_mul(self.unit_ns));
+        let device = match in_log.and_then(|in_log| self.start_ns.checked_add(in_log)) {
+            Some(at) => {
+                time_ns = at;
+                words.next("file")?
+            }
+            None => {
+                words = Words(line);
+                let Some(word) = words.optional() else { return Ok(Parsed::Nothing) };
+                if self.timed {
+                    let in_log = ticks("time", word, self.unit_ns)?;
+                    let late = || {
+                        bad("time", word, "a time that is within 64-bit nanoseconds after the logs before")
+                    };
+                    time_ns = self.start_ns.checked_add(in_log).ok_or_else(late)?;
+                    words.next("file")?
+                } else {
+                    word
+                }
+            }
         };
         let action = words.next("action")?;
         let op = match action {
@@ -154,8 +163,14 @@ impl Reader for FioIolog {
         };
         let (mut offset, mut len) = (0, 0);
         if op != Op::Flush {
-            offset = integer("offset", words.next("offset")?, "a byte address")?;
-            len = integer("length", words.next("length")?, "a number of bytes")?;
+            offset = match words.whole() {
+                Some(offset) => offset,
+                None => integer("offset", words.next("offset")?, "a byte address")?,
+            };
+            len = match words.whole() {
+                Some(len) => len,
+                None => integer("length", words.next("length")?, "a number of bytes")?,
+            };
             words.end()?;
         }
         self.now_ns = time_ns;
