@@ -42,6 +42,33 @@ pub(crate) fn no_budget(
     )
 }
 
+/// Notes that the capacitor can save too few units for the whole write buffer. `units` is the size of the buffer and
+/// `budget` the dirty budget, both in units.
+pub(crate) fn small_for_buffer(
+    capacitor: &CapacitorState,
+    capability_units: f64,
+    [units, budget]: [u32; 2],
+) -> Option<Note> {
+    let is_bound = capability_units < f64::from(units) && f64::from(budget) <= capability_units;
+    if capacitor.stage != "charged" || !is_bound {
+        return None;
+    }
+    let saved = format!(
+        "The capacitor can save {} of the {} units of the write buffer",
+        count(capability_units as u64),
+        count(units.into())
+    );
+    let remedy = "raise capacitor.capacitance, or lower ftl.buffer";
+    if budget == 0 {
+        Note::warning("no-budget", format!("{saved}, so every write waits for flash: {remedy}."))
+    } else {
+        Note::info(
+            "small-capacitor",
+            format!("{saved}, so the buffer acknowledges no more than these: {remedy}."),
+        )
+    }
+}
+
 /// Notes that no detection has measured the budget. `units` is the size of the cache and `budget` the dirty budget,
 /// both in units.
 pub(crate) fn never_measured(detections: &[Detection], [units, budget]: [u32; 2], now: Time) -> Option<Note> {
@@ -85,5 +112,9 @@ mod tests {
         assert_eq!(no_budget(&new, 3.7, [100, 1]), None);
         assert_eq!(no_budget(&worn, 3.7, [100, 0]), None);
         assert_eq!(no_budget(&CapacitorState { stage: "draining", ..new }, 3.7, [100, 0]), None);
+        let of_buffer = |saved, budget| small_for_buffer(&new, saved, [100, budget]).map(|note| note.code);
+        assert_eq!(of_buffer(100.0, 100), None);
+        assert_eq!(of_buffer(100.0, 50), None, "cache.dirty_budget = 0.5");
+        assert_eq!([of_buffer(48.0, 48), of_buffer(0.0, 0)], [Some("small-capacitor"), Some("no-budget")]);
     }
 }

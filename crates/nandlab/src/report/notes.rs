@@ -55,7 +55,9 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: Option<&
     }
     if let Some(charge) = &charge {
         add(capacitor::worn_out(charge));
-        if is_measured {
+        if has_buffer {
+            add(capacitor::small_for_buffer(charge, drive.capability_units(), units));
+        } else if is_measured {
             add(capacitor::no_budget(charge, drive.capability_units(), units));
         }
     }
