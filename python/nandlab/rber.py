@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,8 @@ from numpy.typing import NDArray
 from nandlab import _core
 from nandlab.errors import OutputError
 from nandlab.interruptible import interruptible
+from nandlab.published import Published
+from nandlab.published import published as _published
 from nandlab.spec import Sets, Spec, load
 from nandlab.tables import Columns, decode
 from nandlab.whole import write_file
@@ -81,6 +84,11 @@ class Reliability:
             columns["susceptible"] = self.susceptible.ravel()
         return columns
 
+    @cached_property
+    def published(self) -> Published | None:
+        """Published figures of aged 3D flash beside the model `vth-tlc`; `None` for another model."""
+        return interruptible(lambda: _published(self.spec))
+
     def frame(self) -> pl.DataFrame:
         """`columns` as a polars data frame."""
         from nandlab.tables import to_frame
@@ -88,11 +96,20 @@ class Reliability:
         return to_frame(self.columns)
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON of `nandlab reliability --json`: `points` and `levels` as rows, with None for a missing value."""
+        """The JSON of `nandlab reliability --json`: `points` and `levels` as rows, with None for a missing value.
+
+        With the model `vth-tlc` also the published figures beside the model.
+        """
         points = _rows(self.columns)
         for row in points:
             row["level"] = row["level"] or None
-        return {"reads": self.reads, "copybacks": self.copybacks, "points": points, "levels": _rows(self.levels)}
+        found = {"reads": self.reads, "copybacks": self.copybacks, "points": points, "levels": _rows(self.levels)}
+        if self.published is not None:
+            figures = [
+                {name: _plain(value) for name, value in vars(figure).items()} for figure in self.published.figures
+            ]
+            found["published"] = {"figures": figures, "deviation": _plain(self.published.deviation)}
+        return found
 
     def save(self, out: str | os.PathLike[str], *, susceptible: bool = False) -> Path:
         """Write a page (`.html`), a picture (`.svg`, `.pdf`, `.png`) or the points (`.csv`); returns the path.

@@ -22,6 +22,7 @@ from nandlab.units import age, count, lifetime_unit, share
 if TYPE_CHECKING:
     from nandlab.comparison import Comparison
     from nandlab.lifetime import Life
+    from nandlab.published import Published
     from nandlab.rber import Reliability
     from nandlab.results import RunResult
 
@@ -118,6 +119,22 @@ def show_reliability(found: Reliability, console: Console, *, susceptible: bool 
         times = (f"{float(levels[key][at]):,.6g}" for key in keys)
         table.add_row(str(levels["level"][at]), f"{limit:g}", *times)
     console.print(table)
+    if found.published is not None:
+        _published(found.published, console)
+
+
+def _published(found: Published, console: Console) -> None:
+    """Print the published figures beside those of the model."""
+    from nandlab.published import PUBLISHED_CAPTION, PUBLISHED_HEADS, deviation_of, published_rows
+
+    console.print(f"\n{PUBLISHED_CAPTION}")
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for head in PUBLISHED_HEADS:
+        table.add_column(head, justify="left" if head in ("figure", "source") else "right")
+    for row in published_rows(found):
+        table.add_row(*(escape(cell) for cell in row))
+    console.print(table)
+    console.print(deviation_of(found))
 
 
 def _rber_cells(found: Reliability, kind: int) -> list[list[str]]:

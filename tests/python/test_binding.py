@@ -33,6 +33,7 @@ WRAPPED = {
     "SharedDrives": "simulate.run_sharing",
     "Drive": "Drive",
     "reliability": "reliability",
+    "voltages": "reliability",
     "trace_stat": "trace.stat",
     "trace_stat_by_device": "trace.stat_by_device",
     "trace_convert": "trace.convert",

@@ -47,6 +47,15 @@ OLD = (
     "reliability.pe_cycles=9000",
     'reliability.retention="365d"',
 )
+#: Data of a month on 3D TLC, with a read-retry table.
+AGED = (
+    "drive.cell=3d-tlc",
+    "drive.layers=8",
+    "ecc.levels.retry={ rber_max = 0.0088, entries = { steps = 32, size = 1.3 } }",
+    "reliability.rber.vth-tlc={ sigma = 0.92, shift = 0.2, early = { loss = 3.0 }, layers = { ratio = 1.5 } }",
+    "reliability.pe_cycles=1000",
+    'reliability.retention="30d"',
+)
 #: Copybacks, up to four in a row.
 COPYBACK = (
     "migration.policy.rcopyback-greedy.limit=4",
@@ -254,6 +263,20 @@ CASES: dict[str, Case] = {
 #: Parameters of policies, which the schema does not list as keys.
 PARAMETERS: dict[str, Case] = {
     "reliability.rber.vth.unworn_loss": case("reliability.rber.vth.unworn_loss=1000", base=OLD),
+    "reliability.rber.vth-tlc.early": case("reliability.rber.vth-tlc.early=none", base=AGED),
+    "reliability.rber.vth-tlc.early.loss": case("reliability.rber.vth-tlc.early.loss=2.5", base=AGED),
+    "reliability.rber.vth-tlc.early={ loss = 3.0, from": case(
+        "reliability.rber.vth-tlc.early={ loss = 3.0, from = '1h' }", base=AGED
+    ),
+    "reliability.rber.vth-tlc.layers": case("reliability.rber.vth-tlc.layers=none", base=AGED),
+    "reliability.rber.vth-tlc.layers.ratio": case("reliability.rber.vth-tlc.layers.ratio=3.0", base=AGED),
+    "reliability.rber.vth-tlc.layers={ ratio = 1.5, worst": case(
+        "reliability.rber.vth-tlc.layers={ ratio = 1.5, worst = 1.0 }", base=AGED
+    ),
+    "ecc.levels.retry.entries={ steps = 32, size": case(
+        "ecc.levels.retry.entries={ steps = 32, size = 2.0 }", base=AGED
+    ),
+    "ecc.levels.retry.entries": case('ecc.levels.retry.entries=[{ age = "60d" }]', base=AGED),
     "migration.policy.rcopyback.occupancy": case(
         "migration.policy.rcopyback.occupancy=occupied",
         base=(

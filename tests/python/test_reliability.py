@@ -242,6 +242,66 @@ def test_invalid_arguments_are_refused_with_a_remedy(folder, arguments, word):
     assert sorted(path.name for path in folder.iterdir()) == ["laldpc.toml"]
 
 
+#: 3D TLC with early retention loss: the values of docs/explanation/reliability.md.
+AGED = """\
+[drive]
+cell = "3d-tlc"
+layers = 16
+pages_per_block = 192
+[ecc]
+levels.retry = { rber_max = 0.0088, entries = { steps = 32, size = 1.3 } }
+[reliability]
+rber.vth-tlc = { sigma = 0.92, shift = 0.2, early = { loss = 3.0 }, layers = { ratio = 1.5 } }
+"""
+
+
+def test_published_figures_stand_beside_planar_and_aged_cells(folder):
+    import nandlab
+
+    found = nandlab.reliability(AGED, [2000], ["365d"]).published
+    assert found.has_retries
+    # The integration shares no formula with the model.
+    assert 0 < found.deviation < 1e-4
+    figures = {figure.name: figure for figure in found.figures}
+    for figure in found.figures:
+        assert figure.integrated == pytest.approx(figure.model, rel=1e-4), figure
+    # Luo et al.: ten and ten, at fixed references. The planar cells and the optimal references do not have it.
+    growth = [figure for name, figure in figures.items() if "growth" in name]
+    assert [figure.model for figure in growth] == pytest.approx([9.78, 10.50, 1.56, 3.40], rel=5e-3)
+    assert [figure.planar for figure in growth] == pytest.approx([1.53, 6.83, 1.48, 3.83], rel=5e-3)
+    # Park et al.: more than three retries unworn; 19.9 worn, within 30 %.
+    (fresh,) = (figure for name, figure in figures.items() if "fewest retries" in name)
+    (worn,) = (figure for name, figure in figures.items() if "mean retries" in name)
+    assert fresh.model > 3 == fresh.planar + 3
+    assert worn.model == pytest.approx(19.9, rel=0.3)
+    # Lee et al.: the planar cells have the number of the docs.
+    (bits,) = (figure for name, figure in figures.items() if "wrong bits" in name)
+    assert bits.planar == pytest.approx(41.6, abs=0.1)
+    assert bits.model < 49
+
+
+def test_published_figures_are_printed_and_drawn(folder):
+    import nandlab
+
+    (folder / "aged.toml").write_text(AGED)
+    done = command("aged.toml", "--pe", "0,2000", "--retention", "91d,365d", "--out", "a.html", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    for word in ("planar cells", "19.9", "Luo et al.", "The integration agrees"):
+        assert word in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 100
+    page = (folder / "a.html").read_text()
+    assert "Published figures" in page and "Diamonds: the growth" in page
+    printed = json.loads(command("aged.toml", "--json", cwd=folder).stdout)
+    assert {"name", "published", "source", "planar", "model", "integrated"} == printed["published"]["figures"][0].keys()
+    # Another model has no such figures; a drive without a read-retry table has no retries.
+    assert nandlab.reliability(DRIVE, [0]).published is None
+    levels = AGED.replace(
+        "levels.retry = { rber_max = 0.0088, entries = { steps = 32, size = 1.3 } }", 'levels = "laldpc"'
+    )
+    found = nandlab.reliability(levels, [0]).published
+    assert not found.has_retries and not any("retries" in figure.name for figure in found.figures)
+
+
 def test_invalid_values_and_specs_without_an_error_model_are_refused():
     import nandlab
 

@@ -41,6 +41,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(spec::policies, module)?)?;
     module.add_function(wrap_pyfunction!(parquet::parquet_file, module)?)?;
     module.add_function(wrap_pyfunction!(reliability::reliability, module)?)?;
+    module.add_function(wrap_pyfunction!(reliability::voltages, module)?)?;
     module.add_function(wrap_pyfunction!(trace::trace_stat, module)?)?;
     module.add_function(wrap_pyfunction!(trace::trace_stat_by_device, module)?)?;
     module.add_function(wrap_pyfunction!(trace::trace_convert, module)?)?;

@@ -7,7 +7,8 @@ use crate::tables;
 use nandlab::base::geometry::{Geometry, PageKind};
 use nandlab::base::units::Span;
 use nandlab::drive::spec::{EccSpec, RberSpec, Retry};
-use nandlab::flash::{Condition, Ecc, Reliability, Shapes};
+use nandlab::flash::reliability::VthTlc;
+use nandlab::flash::{Condition, Ecc, Entry, Reliability, Shapes};
 use nandlab::report::{Column, Table, Values};
 use nandlab::sched::{Timing, Way};
 use pyo3::prelude::*;
@@ -58,6 +59,58 @@ pub(crate) fn reliability<'py>(
     tables::to_python(py, &tables)
 }
 
+/// Returns the tables `states` and `reads` of a spec with `reliability.rber = "vth-tlc"` at the conditions `pe_cycles`
+/// and `age_s`, two lists of the same length: mean and standard deviation of each state; and by entry the references and
+/// the RBER at them. Entry 0 has the optimal references, entry L those of level L of a read-retry table. Without such a
+/// table there is only level 1, the default references. Conditions and entries whose states or references are out of
+/// order have no rows.
+#[pyfunction]
+pub(crate) fn voltages<'py>(
+    py: Python<'py>,
+    spec: &Spec,
+    pe_cycles: Vec<u32>,
+    age_s: Vec<u32>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let spec = &spec.loaded.spec;
+    let RberSpec::VthTlc(vth) = &spec.reliability.rber else {
+        return Err(RunError::new_err("only reliability.rber = \"vth-tlc\" has the voltages of TLC"));
+    };
+    let model = VthTlc::new(vth);
+    let ecc = Ecc::new(&spec.ecc);
+    let entries = if ecc.entries().is_empty() { &[Entry::Aged(0)] } else { ecc.entries() };
+    let mut states: [Vec<f64>; 4] = Default::default();
+    let mut reads: [Vec<f64>; 12] = Default::default();
+    for (point, (&pe, &age_s)) in (0u32..).zip(pe_cycles.iter().zip(&age_s)) {
+        let (n, t) = (f64::from(pe), f64::from(age_s));
+        for (number, (mean, sigma)) in (0u32..).zip(model.distributions(n, t).into_iter().flatten()) {
+            add(&mut states, [point.into(), number.into(), mean, sigma]);
+        }
+        let optimum = model.references(n, t).map(|references| (references, model.rber(n, t)));
+        let of_entry = |&entry| Some((model.references_of(n, entry)?, model.rber_read_with(n, t, entry)));
+        for (number, read) in (0u32..).zip([optimum].into_iter().chain(entries.iter().map(of_entry))) {
+            let Some(([a, b, c, d, e, f, g], [lsb, csb, msb])) = read else { continue };
+            add(&mut reads, [point.into(), number.into(), a, b, c, d, e, f, g, lsb, csb, msb]);
+        }
+    }
+    let table = |name, heads: &[&str], columns: Vec<Vec<f64>>| Table {
+        name,
+        columns: heads.iter().zip(columns).map(|(&head, of)| Column::new(head, Values::F64(of))).collect(),
+    };
+    let heads = ["point", "entry", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "lsb", "csb", "msb"];
+    let tables = [
+        table("states", &["point", "state", "mean", "sigma"], states.into()),
+        table("reads", &heads, reads.into()),
+    ];
+    tables::to_python(py, &tables)
+}
+
+/// Adds a row to columns.
+fn add<const N: usize>(columns: &mut [Vec<f64>; N], row: [f64; N]) {
+    for (column, value) in columns.iter_mut().zip(row) {
+        column.push(value);
+    }
+}
+
 /// The page kinds of the drive with their names; a single kind `all` if the model does not distinguish page kinds.
 fn kinds(spec: &nandlab::drive::spec::Spec, is_by_kind: bool) -> Vec<(&'static str, PageKind)> {
     let of_row = |row| spec.drive.cell.kind_of_row(row);
@@ -87,7 +140,7 @@ impl Rows {
         let level = match ecc.entries().len() {
             0 => ecc.level_for(rber),
             entries => {
-                let decodes = |&entry: &usize| model.rber_read_for(at, entry) < ecc.limit();
+                let decodes = |&entry: &usize| model.rber_read_with(at, entry) < ecc.limit();
                 (0..entries).find(decodes).unwrap_or(entries) as u8 + 1
             }
         };

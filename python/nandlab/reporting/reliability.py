@@ -6,8 +6,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nandlab.reporting.chart import Axis, Figure, Floats, Limit, Lines, Panel, Series, Style
-from nandlab.reporting.content import Cell, Columns, Drawing, Fold, Listing, Page, Section, Span
+from nandlab.published import (
+    LUO_GROWTH,
+    LUO_PE,
+    LUO_S,
+    PUBLISHED_CAPTION,
+    PUBLISHED_HEADS,
+    default_rber,
+    deviation_of,
+    published_rows,
+)
+from nandlab.reporting.chart import Axis, Figure, Floats, Limit, Lines, Mark, Panel, Series, Style
+from nandlab.reporting.content import Block, Cell, Columns, Drawing, Fold, Listing, Page, Span, sections_of
 from nandlab.units import age, count
 
 if TYPE_CHECKING:
@@ -23,6 +33,9 @@ _TICKS_S = {
     365 * 86_400: "1 year",
     3650 * 86_400: "10 years",
 }
+_LUO_TICKS = ((60.0, "1 min"), (3600.0, "1 h"), (86_400.0, "1 d"), (7 * 86_400.0, "7 d"), (30 * 86_400.0, "30 d"))
+#: Ages of a curve in the drawing beside published figures.
+_LUO_POINTS = 120
 #: Colours from few P/E cycles to many.
 _RAMP = ("blue", "teal", "green", "brown", "orange", "red", "rose", "violet", "slate", "ink")
 _STYLES: tuple[Style, ...] = ("plain", "dashed", "dotted")
@@ -56,11 +69,14 @@ def page(asked: Reliability, curves: Reliability, name: str, version: str, *, su
         lead=lead,
         tiles=(),
         notes=(),
-        sections=(
-            Section("Curves", (Columns(parts),)),
-            Section("Conditions", tuple(_conditions(asked, kind) for kind in range(len(asked.kinds)))),
-            Section("Read levels", (_levels(asked),)),
-            Section("Spec", (Fold("The whole spec, with all defaults", text=asked.spec.to_toml()),)),
+        sections=sections_of(
+            (
+                ("Curves", (Columns(parts),)),
+                ("Conditions", tuple(_conditions(asked, kind) for kind in range(len(asked.kinds)))),
+                ("Read levels", (_levels(asked),)),
+                ("Published figures", _published(asked)),
+                ("Spec", (Fold("The whole spec, with all defaults", text=asked.spec.to_toml()),)),
+            )
         ),
         footer=f"spec {asked.spec.hash}",
         version=version,
@@ -81,6 +97,34 @@ def _conditions(of: Reliability, kind: int) -> Listing:
     heads = ("retention", *(f"{count(n)} P/E" for n in of.pe_cycles.tolist()))
     numbers = frozenset(range(1, len(heads)))
     return Listing(heads, tuple(rows), title=title, numbers=numbers, label=title)
+
+
+def _published(of: Reliability) -> tuple[Block, ...]:
+    """The published figures beside the model, and the RBER over time at the P/E cycles of one of them."""
+    found = of.published
+    if found is None:
+        return ()
+    rows = tuple(tuple(row) for row in published_rows(found))
+    numbers = frozenset(range(1, len(PUBLISHED_HEADS) - 1))
+    caption = f"{PUBLISHED_CAPTION}. {deviation_of(found)}"
+    label = "Published figures"
+    listing = Listing(PUBLISHED_HEADS, rows, caption=caption, numbers=numbers, label=label)
+    ages = np.unique(np.concatenate([np.geomspace(60, 30 * 86_400, _LUO_POINTS).round().astype(np.int64), LUO_S]))
+    model = default_rber(of.spec, LUO_PE, ages.tolist())
+    planar = default_rber(of.spec.with_({"reliability.rber": "vth-tlc"}), LUO_PE, ages.tolist())
+    first = float(model[ages == LUO_S[0]][0])
+    marks = tuple(Mark(float(seconds), first * growth) for seconds, growth in zip(LUO_S, LUO_GROWTH, strict=True))
+    series = (
+        Series("this spec", model, "blue", marks=marks if np.isfinite(first) else ()),
+        Series("planar cells", planar, "slate", "dashed"),
+    )
+    x = Axis("retention", log=True, low=60.0, high=30 * 86_400.0, ticks=tuple(_LUO_TICKS))
+    chart = Lines("RBER at the default references", x, Axis("RBER", log=True), ages.astype(float), series)
+    text = (
+        f"RBER at the default references after {count(LUO_PE)} P/E cycles, mean of LSB, CSB and MSB pages. "
+        "Diamonds: the growth that Luo et al. measured on 3D MLC, from the model's RBER at 7 minutes."
+    )
+    return (Drawing(Figure(chart.title, text, (Panel(chart),))), listing)
 
 
 def _levels(of: Reliability) -> Listing:
@@ -165,7 +209,11 @@ def _level(of: Reliability) -> Lines:
     levels = len(of.levels["level"])
     shown = np.where(of.level == 0, levels + 1, of.level).astype(float)
     lost = bool((of.level == 0).any())
-    ticks = [(float(level), str(level)) for level in range(1, levels + 1)] + ([(levels + 1.0, "lost")] if lost else [])
+    # Of many levels only some have a tick, so that their labels do not touch.
+    every = -(-levels // 12)
+    ticks = [(float(level), str(level)) for level in range(1, levels + 1, every)]
+    if lost:
+        ticks = [*(tick for tick in ticks if tick[0] <= levels + 1 - every), (levels + 1.0, "lost")]
     y = Axis("read level that decodes", low=0.5, high=levels + 0.5 + lost, ticks=tuple(ticks))
     series = _series(of, shown, 0.6 / max(len(of.pe_cycles), 5))
     return Lines("Read level", _retention(of), y, _xs(of), series, steps=True)

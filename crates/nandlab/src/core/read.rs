@@ -338,7 +338,10 @@ impl<P: Probe> Core<P> {
         }
         let of_cells = match &self.physics.variation {
             None => mean,
-            Some(variation) => variation.rber(self.geometry.first_of_page(unit), mean),
+            Some(variation) => {
+                let row = || self.array.shape(superblock).row(index);
+                variation.rber(self.geometry.first_of_page(unit), mean, row)
+            }
         };
         (of_cells + f64::from(copied.rber)).min(RBER_MAX)
     }
@@ -427,7 +430,7 @@ impl<P: Probe> Core<P> {
     ) -> Option<u8> {
         let entries = usize::from(from)..self.physics.ecc.entries().len();
         let decodes = |&entry: &usize| {
-            let model = |model: &mut Reliability, at: &Condition| model.rber_read_for(at, entry);
+            let model = |model: &mut Reliability, at: &Condition| model.rber_read_with(at, entry);
             let rber = self.rber_by(unit, superblock, index, corrected, model);
             rber < self.physics.ecc.limit()
         };

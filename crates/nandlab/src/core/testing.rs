@@ -114,7 +114,7 @@ impl Setup {
         let level = |level: u8| LevelSpec {
             rber_max: READ_DISTURB * (f64::from(level) + 0.5),
             sense: Some(KindTimes::uniform(u64::from(level) * 50 * US)),
-            read_for_s: None,
+            entry: None,
             transfer_ns: Some(10 * US),
             decode_ns: Some(u64::from(level) * 20 * US),
         };

@@ -27,7 +27,7 @@ pub(super) fn core(spec: &Spec, is_watched: bool) -> core::Config {
         copyback_gap: spec.migration.gap(spec.drive.registers),
         ecc: Ecc::new(&spec.ecc),
         reliability: Reliability::new(&spec.reliability).with_entries(Ecc::new(&spec.ecc).entries()),
-        variation: PageVariation::new(spec.reliability.page_variation, spec.seed),
+        variation: PageVariation::new(spec.reliability.page_variation, spec.layer_factors(), spec.seed),
         age_clock: AgeClock::new(spec.reliability.clock_scale),
         initial_ages: InitialAges::new(&spec.reliability.retention, spec.seed),
         pe_cycles: spec.reliability.pe_cycles,

@@ -16,8 +16,8 @@ pub use ecc::{
 };
 pub(crate) use reliability::RBER_MAX;
 pub use reliability::{
-    Condition, CopybackErrors, PageVariation, RberSpec, RberTable, References, Reliability, ReliabilitySpec,
-    Retention, VthSpec, VthTlcSpec,
+    Condition, CopybackErrors, EarlyLoss, Entry, LayerFactors, LayerSpread, PageVariation, RberSpec,
+    RberTable, References, Reliability, ReliabilitySpec, Retention, VthSpec, VthTlcSpec,
 };
 pub use shape::{CellTimes, ProgramStep, ProgramTime, ReadCost, SHAPES_MAX, Shape, ShapeId, Shapes};
 pub use superblock::{

@@ -300,6 +300,12 @@ impl Shape {
         end.min(self.units) - unit
     }
 
+    /// The row of a unit: the number of its page in its block.
+    #[inline]
+    pub fn row(&self, unit: u32) -> u32 {
+        self.stripes.row(unit)
+    }
+
     /// The kind of the page of a unit. The pages of a wordline have consecutive numbers in their block.
     pub fn kind(&self, unit: u32) -> PageKind {
         self.cell.kind_of_row(self.stripes.row(unit))

@@ -2,10 +2,12 @@
 
 use crate::base::geometry::KindTimes;
 use crate::base::units::{SECOND, Span, US, transfer_ns};
-use crate::flash::{EccSpec, LEVELS_MAX, LevelSpec, RETRY_ROWS_MAX, Retry, RetryRow, RetryTable, StartLevel};
+use crate::flash::{
+    EccSpec, Entry, LEVELS_MAX, LevelSpec, RETRY_ROWS_MAX, Retry, RetryRow, RetryTable, StartLevel,
+};
 use crate::spec::{
     AGE, Check, Choices, FromVal, OPERATION, OVERHEAD, Param, Policy, READ_BY_KIND, Rule, Val, ValueKind,
-    above_0, choices, int, key, param, plain, section, show_num, show_time, with,
+    above_0, choices, int, key, num, param, plain, section, show_num, show_time, with,
 };
 
 section! { for EccSpec {
@@ -44,7 +46,12 @@ const TABLE: &[Param] = &[
     SENSE,
     TRANSFER,
     DECODE,
-    param("entries", ValueKind::List(ENTRY, LEVELS_MAX - 1), "", "the entries, in the order of the tries"),
+    param(
+        "entries",
+        ValueKind::Either(&[ValueKind::List(ENTRY, LEVELS_MAX - 1), ValueKind::Table(STEPS)]),
+        "",
+        "the entries, in the order of the tries: a list, or equal steps",
+    ),
 ];
 
 const SENSE: Param = param(
@@ -87,6 +94,17 @@ fn own_time(time: &Val) -> Option<&Val> {
 
 const ENTRY: &[Param] = &[param("age", AGE, "", "the references are optimal for data of this age")];
 
+const STEPS: &[Param] = &[
+    param("steps", int(1, LEVELS_MAX as u64 - 1), "", "number of entries"),
+    param(
+        "size",
+        num(0.01, 20.0),
+        "",
+        "distance between the references of neighbouring entries, in 512ths of the highest voltage, for a reference at \
+         the highest state; lower references move in proportion to their height above the erased state",
+    ),
+];
+
 /// The upper limit is 0.5: at this RBER a bit carries no information.
 const RBER_MAX: ValueKind = above_0(0.5);
 
@@ -96,10 +114,19 @@ fn levels_of(val: &Val) -> Vec<LevelSpec> {
         Val::Tag("none", None) => Vec::new(),
         Val::Tag("laldpc", None) => laldpc(),
         Val::Tag("retry", Some(table)) => {
-            let entries = table.field("entries").list().iter().map(|entry| entry.field("age").int());
-            let ages = [0].into_iter().chain(entries);
             let level = LevelSpec::from_val(table);
-            ages.map(|ns| LevelSpec { read_for_s: Some(ns.div_ceil(SECOND.ns()) as u32), ..level }).collect()
+            let further: Vec<Entry> = match table.field("entries") {
+                steps @ Val::Table(_) => {
+                    let (count, size): (u32, f64) = (steps.read("steps"), steps.read("size"));
+                    (1..=count).map(|step| Entry::Lowered(f64::from(step) * size)).collect()
+                }
+                ages => {
+                    let age = |entry: &Val| entry.field("age").int().div_ceil(SECOND.ns()) as u32;
+                    ages.list().iter().map(|entry| Entry::Aged(age(entry))).collect()
+                }
+            };
+            let entries = [Entry::Aged(0)].into_iter().chain(further);
+            entries.map(|entry| LevelSpec { entry: Some(entry), ..level }).collect()
         }
         Val::List(levels) => levels.iter().map(LevelSpec::from_val).collect(),
         _ => val.is_no("table of read levels"),
@@ -113,7 +140,7 @@ impl FromVal for LevelSpec {
             sense: own_time(val.field("sense")).map(KindTimes::from_val),
             transfer_ns: own_time(val.field("transfer")).map(Val::span),
             decode_ns: own_time(val.field("decode")).map(Val::span),
-            read_for_s: None,
+            entry: None,
         }
     }
 }
@@ -127,7 +154,7 @@ fn laldpc() -> Vec<LevelSpec> {
         sense: Some(KindTimes::uniform((50 + 14 * extra) * US)),
         transfer_ns: Some((20 + 10 * extra) * US),
         decode_ns: Some(15 * US),
-        read_for_s: None,
+        entry: None,
     };
     (0..).zip(limits).map(level).collect()
 }
@@ -296,7 +323,11 @@ fn table(check: &mut Check<'_>) -> Option<()> {
 fn entries(check: &mut Check<'_>) -> Option<()> {
     const KEY: &str = "ecc.levels";
     let Val::Tag("retry", Some(table)) = check.get(KEY)?.clone() else { return None };
-    let ages: Vec<u64> = table.field("entries").list().iter().map(|entry| entry.field("age").int()).collect();
+    let has_steps = matches!(table.field("entries"), Val::Table(_));
+    let ages: Vec<u64> = match table.field("entries") {
+        Val::List(entries) => entries.iter().map(|entry| entry.field("age").int()).collect(),
+        _ => Vec::new(),
+    };
     let ages: Vec<u64> = [0].into_iter().chain(ages).map(|ns| ns.div_ceil(SECOND.ns())).collect();
     if let Some(entry) = ages.windows(2).position(|pair| pair[0] >= pair[1]) {
         let message =
@@ -306,6 +337,10 @@ fn entries(check: &mut Check<'_>) -> Option<()> {
     if !check.tag("reliability.rber")?.starts_with("vth") {
         let message = "\"retry\" needs the voltages of reliability.rber = \"vth\" or \"vth-tlc\"";
         let remedy = "set reliability.rber to one of these, or ecc.levels to a list of levels";
+        check.error(&[KEY, "reliability.rber"], message, remedy);
+    } else if has_steps && !check.is("reliability.rber", "vth-tlc") {
+        let message = "the steps of a read-retry table are in the voltages of reliability.rber = \"vth-tlc\"";
+        let remedy = "set entries to a list of ages, or reliability.rber = \"vth-tlc\"";
         check.error(&[KEY, "reliability.rber"], message, remedy);
     }
     let start = check.tag("ecc.start")?;

@@ -1,6 +1,6 @@
 //! Counters of read levels.
 
-use crate::base::counters::counters;
+use crate::base::counters::{Adds, Count, counters};
 use crate::base::numbers::{number, ratio};
 use crate::base::section::{Before, Beside, ByNumber, Section};
 use crate::base::units::Span;
@@ -8,9 +8,54 @@ use crate::flash::LEVELS_MAX;
 use crate::sched::{Cause, Transaction};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
+use std::ops::{Deref, DerefMut};
 
 /// Number of page reads by read level; the index is the level.
-pub type ByLevel = [u64; LEVELS_MAX + 2];
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ByLevel([u64; LEVELS_MAX + 2]);
+
+impl Default for ByLevel {
+    fn default() -> Self {
+        Self([0; LEVELS_MAX + 2])
+    }
+}
+
+impl Deref for ByLevel {
+    type Target = [u64; LEVELS_MAX + 2];
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl DerefMut for ByLevel {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0
+    }
+}
+
+impl Count for ByLevel {
+    fn since(&self, then: &Self, adds: Adds) -> Self {
+        Self(self.0.since(&then.0, adds))
+    }
+
+    fn add(&mut self, later: &Self, adds: Adds) {
+        self.0.add(&later.0, adds);
+    }
+
+    fn json(&self) -> Value {
+        self.0.json()
+    }
+
+    fn number(&self) -> f64 {
+        self.0.number()
+    }
+
+    fn schema_type(&self) -> &'static str {
+        self.0.schema_type()
+    }
+}
 
 counters! {
     /// Counters of read levels and tries; drives without `ecc.levels` count every read at level 1.

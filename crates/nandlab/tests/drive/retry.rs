@@ -2,11 +2,11 @@
 
 use crate::common::{TINY, US, one, read_everything, spec, with_oracle};
 use nandlab::base::geometry::{Lpn, PageKind};
-use nandlab::base::units::SECOND;
+use nandlab::base::units::{SECOND, Span};
 use nandlab::drive::spec::{VthSpec, VthTlcSpec};
 use nandlab::drive::{Drive, FailReason};
-use nandlab::flash::AgeClock;
 use nandlab::flash::reliability::{Vth, VthTlc};
+use nandlab::flash::{AgeClock, EarlyLoss, Entry};
 use nandlab::host::{Op, Oracle, Request};
 use std::collections::BTreeMap;
 
@@ -33,7 +33,8 @@ fn drive(pe: u32, days: u32, sets: &[&str]) -> Drive<Oracle> {
 
 /// The first entry that decodes a page, by its number from 1.
 fn expected(pe: u32, days: u32, kind: usize) -> Option<usize> {
-    let model = VthTlc::new(&VthTlcSpec { sigma: 1.0, shift: 1.0, sensing_step: 3.0 });
+    let model =
+        VthTlc::new(&VthTlcSpec { sigma: 1.0, shift: 1.0, sensing_step: 3.0, early: None, layers: None });
     let rber = |age: f64| model.rber_read_for(f64::from(pe), f64::from(days) * DAY_S, age * DAY_S)[kind];
     AGES.iter().position(|&age| rber(age) < LIMIT).map(|entry| entry + 1)
 }
@@ -95,7 +96,8 @@ fn a_page_that_no_entry_decodes_is_uncorrectable_after_all_tries() {
 /// of the table and then from its beginning.
 #[test]
 fn with_last_good_a_read_starts_at_the_last_good_entry_of_its_superblock() {
-    let model = VthTlc::new(&VthTlcSpec { sigma: 1.0, shift: 1.0, sensing_step: 3.0 });
+    let model =
+        VthTlc::new(&VthTlcSpec { sigma: 1.0, shift: 1.0, sensing_step: 3.0, early: None, layers: None });
     let (mut overshoots, mut wraps, mut rises, mut losses) = (0, 0, 0, 0);
     for (pe, days) in [(0, 1), (1000, 30), (2000, 365), (3000, 60), (3000, 900), (8000, 100), (8000, 700)] {
         // A second of simulated time is a day of the data.
@@ -140,7 +142,8 @@ fn with_last_good_a_read_starts_at_the_last_good_entry_of_its_superblock() {
 /// starts there never starts too far.
 #[test]
 fn a_good_entry_stays_good_until_a_later_one_is_needed() {
-    let tlc = VthTlc::new(&VthTlcSpec { sigma: 1.0, shift: 1.0, sensing_step: 3.0 });
+    let tlc =
+        VthTlc::new(&VthTlcSpec { sigma: 1.0, shift: 1.0, sensing_step: 3.0, early: None, layers: None });
     let mlc = Vth::new(&VthSpec {
         dvpp: 0.38,
         cell_to_cell: 0.05,
@@ -175,4 +178,88 @@ fn a_good_entry_stays_good_until_a_later_one_is_needed() {
         }
     }
     assert!(changes > 10, "{changes}");
+}
+
+/// Cells with early retention loss, and their read-retry table of equal steps (docs/explanation/reliability.md).
+const AGED: VthTlcSpec = VthTlcSpec {
+    sigma: 0.92,
+    shift: 0.2,
+    sensing_step: 3.0,
+    early: Some(EarlyLoss { loss: 3.0, from: Span::from_ns(126_000_000_000) }),
+    layers: None,
+};
+const STEPS: u32 = 32;
+const STEP: f64 = 1.3;
+
+/// The entry of a step of the table, 0 for the default references.
+fn step_entry(step: u32) -> Entry {
+    if step == 0 { Entry::Aged(0) } else { Entry::Lowered(f64::from(step) * STEP) }
+}
+
+/// Every page of a drive of four layers pays the tries up to the first step that decodes it. Layers of rows 0 to 7: 0, 0,
+/// 1, 1, 2, 2, 3, 3. With a ratio of 2 and the worst layer 3 they have the factors 1, 2^(1/3), 2^(2/3) and 2, divided by
+/// their mean.
+#[test]
+fn a_table_of_equal_steps_is_tried_step_by_step_with_the_factor_of_the_layer() {
+    let model = VthTlc::new(&AGED);
+    let factors = [0.0, 1.0, 2.0, 3.0].map(|layer: f64| 2.0f64.powf(layer / 3.0));
+    let mean = factors.iter().sum::<f64>() / 4.0;
+    let mut counts = [0; STEPS as usize + 1];
+    for (pe, days, layers) in
+        [(0, 0, false), (0, 91, false), (0, 91, true), (2000, 365, false), (2000, 365, true)]
+    {
+        let layers_text = if layers { ", layers = { ratio = 2.0, worst = 1.0 }" } else { "" };
+        let [lsb, csb, msb] = SENSE_US;
+        let text = format!(
+            "{TINY}[ecc]\nlevels.retry = {{ rber_max = {LIMIT}, sense = {{ lsb = '{lsb}us', csb = '{csb}us', \
+             msb = '{msb}us' }}, transfer = '10us', decode = '15us', entries = {{ steps = {STEPS}, size = {STEP} }} }}\n\
+             [reliability]\nrber.vth-tlc = {{ sigma = 0.92, shift = 0.2, early = {{ loss = 3.0 }}{layers_text} }}\n\
+             pe_cycles = {pe}\nretention = '{days}d'\n[precondition]\nused = 0.5\nvalid = 0.8\n[gc]\nidle_after = '10s'\n"
+        )
+        .replace("cell = \"mlc\"", "cell = \"3d-tlc\"")
+        .replace("[timing]\nprogram", "layers = 4\n[timing]\nprogram");
+        let mut drive = with_oracle(&spec(&text, &[]));
+        for lpn in 0..48u32 {
+            let Some(unit) = drive.ftl().map.get(Lpn(lpn)) else { continue };
+            let index = drive.geometry().split(unit).1;
+            let shape = drive.array().shapes().first();
+            let (kind, row) = (shape.kind(index) as usize - PageKind::Lsb as usize, shape.row(index));
+            let factor = if layers { factors[row as usize / 2] / mean } else { 1.0 };
+            let rber = |step: &u32| {
+                let age_s = f64::from(days) * DAY_S;
+                factor * model.rber_read_with(f64::from(pe), age_s, step_entry(*step))[kind]
+            };
+            let step = (0..=STEPS).find(|step| rber(step) < LIMIT).expect("a step decodes the page");
+            counts[step as usize] += 1;
+            let took = one(&mut drive, Op::Read, u64::from(lpn) * 4096, 4096) / US;
+            assert_eq!(
+                took,
+                u64::from(step + 1) * (SENSE_US[kind] + REST_US),
+                "{pe} {days} {layers} row {row}"
+            );
+        }
+        read_everything(&mut drive);
+    }
+    // More than the three steps of the kinds without layers.
+    assert!(counts[0] > 0 && counts.iter().filter(|&&count| count > 0).count() > 10, "{counts:?}");
+}
+
+/// As above for entries of ages: with equal steps a page never needs an earlier entry later, at the wear at which it was
+/// programmed.
+#[test]
+fn a_good_step_stays_good_until_a_later_one_is_needed() {
+    let model = VthTlc::new(&AGED);
+    for pe in [0.0, 1000.0, 3000.0] {
+        for kind in 0..3 {
+            let mut good = 0;
+            for age in (0..95).map(|step| 1.2f64.powi(step)).take_while(|&age| age < 400.0 * DAY_S) {
+                let decodes = |step: u32| model.rber_read_with(pe, age, step_entry(step))[kind] < LIMIT;
+                let needed = (0..=STEPS).find(|&step| decodes(step)).expect("a step decodes the page");
+                assert!(needed >= good, "{pe} {kind} {age}: step {needed} after {good}");
+                assert!(needed > good || decodes(good), "{pe} {kind} {age}: {good}");
+                good = needed;
+            }
+            assert!(good > 3, "{pe} {kind}: {good}");
+        }
+    }
 }

@@ -485,7 +485,7 @@ fn a_demand_map_has_a_cache_and_an_eviction() {
 fn level(rber_max: f64, sense: u64, transfer: u64, decode: u64) -> LevelSpec {
     let [transfer_ns, decode_ns] = [transfer, decode].map(|us| Some(us * US));
     let sense = Some(KindTimes::uniform(sense * US));
-    LevelSpec { rber_max, sense, transfer_ns, decode_ns, read_for_s: None }
+    LevelSpec { rber_max, sense, transfer_ns, decode_ns, entry: None }
 }
 
 #[test]
@@ -1059,7 +1059,7 @@ fn schema_and_parser_agree_on_sample_values() {
         (
             "ecc.levels",
             vec![r#""none""#, r#""laldpc""#, &levels(1), &levels(16), r#"[{"rber_max":0.005}]"#],
-            vec!["[]", &levels(17), r#"[{"sense":"50us"}]"#, r#"["none"]"#],
+            vec!["[]", &levels(49), r#"[{"sense":"50us"}]"#, r#"["none"]"#],
         ),
         (
             "ecc.start",

@@ -714,9 +714,9 @@ fn wrong_read_levels_are_errors() {
         &format!("run.toml:2: ecc.levels: an empty list\n  remedy: write at least one {form}"),
     );
     let many: Vec<String> =
-        (1..=17).map(|i| level(&format!("{}", f64::from(i) / 100.0), "50us", "20us")).collect();
-    golden(&list(&many), "run.toml:2: ecc.levels: a list of 17 items\n  remedy: write at most 16");
-    load_with(&list(&many[..16]), &[]).unwrap_or_else(|e| panic!("{e}"));
+        (1..=49).map(|i| level(&format!("{}", f64::from(i) / 100.0), "50us", "20us")).collect();
+    golden(&list(&many), "run.toml:2: ecc.levels: a list of 49 items\n  remedy: write at most 48");
+    load_with(&list(&many[..48]), &[]).unwrap_or_else(|e| panic!("{e}"));
     golden(
         &list(&[first.clone(), level("0.006", "50us", "20us"), level("0.006", "60us", "20us")]),
         "run.toml:5: ecc.levels[2].rber_max: expected more than the 0.006 of the level before it, found 0.006\n  remedy: \
@@ -759,7 +759,7 @@ fn wrong_read_retry_tables_are_errors() {
         ("\"table\"".to_owned(), "ecc.start.table.rows"),
         ("{ table = {} }".to_owned(), "ecc.start.table.rows"),
         (format!("{{ table = {{ rows = [{}] }} }}", row(0)), "ecc.start.table.rows[0].level"),
-        (format!("{{ table = {{ rows = [{}] }} }}", row(17)), "ecc.start.table.rows[0].level"),
+        (format!("{{ table = {{ rows = [{}] }} }}", row(49)), "ecc.start.table.rows[0].level"),
         (format!("{{ table = {{ rows = [{}] }} }}", vec![row(1); 17].join(", ")), "ecc.start.table.rows"),
     ] {
         let text = load_with(&start(&value), &[]).unwrap_err().to_string();
@@ -934,12 +934,60 @@ fn read_retry_tables_exclude_what_relies_on_stronger_levels() {
 }
 
 #[test]
+fn read_retry_tables_of_equal_steps_need_the_voltages_of_tlc() {
+    let text = |steps: &str, more: &str| {
+        format!(
+            "[ecc]\nlevels.retry = {{ rber_max = 0.01, entries = {{ steps = {steps}, size = 1.3 }} }}\n{more}"
+        )
+    };
+    let tlc = "[drive]\ncell = \"3d-tlc\"\n[reliability]\nrber = \"vth-tlc\"\n";
+    let levels = load(&text("40", tlc), "run.toml", Path::new("."), &[]).unwrap().spec.ecc.levels;
+    assert_eq!(levels.len(), 41);
+    load_with(&text("47", tlc), &["ecc.start=last-good"]).unwrap_or_else(|e| panic!("{e}"));
+    golden(
+        &text("48", tlc),
+        "run.toml:2: ecc.levels.retry.entries.steps: the number 48 is out of range\n  remedy: a value from 1 to 47",
+    );
+    golden(
+        &text("30", "[reliability]\nrber = \"vth\"\n"),
+        "run.toml:2: ecc.levels: the steps of a read-retry table are in the voltages of reliability.rber = \
+         \"vth-tlc\"\n  remedy: set entries to a list of ages, or reliability.rber = \"vth-tlc\"",
+    );
+}
+
+#[test]
+fn layers_that_differ_need_layers() {
+    let says = |cell: &str, more: &str| {
+        says(&format!(
+            "[drive]\ncell = \"{cell}\"\n{more}[ecc]\nlevels = \"laldpc\"\n[reliability]\nrber.vth-tlc.layers = {{ \
+             ratio = 2.0 }}\n"
+        ))
+    };
+    assert!(
+        says("tlc", "")
+            .contains("layers that differ in their RBER need layers, but a cell of \"tlc\" has none")
+    );
+    assert!(says("3d-tlc", "layers = 1\n").contains("need at least two layers"));
+    let text = "[drive]\ncell = \"3d-tlc\"\n[ecc]\nlevels = \"laldpc\"\n[reliability]\nrber.vth-tlc";
+    for (params, message) in [
+        ("layers = { ratio = 0.5 }", "ratio: the number 0.5 is out of range"),
+        ("layers = { ratio = 2.0, worst = 1.5 }", "worst: the number 1.5 is out of range"),
+        ("early = { loss = 0 }", "loss: the number 0 is out of range"),
+        ("early = { loss = 1.0, from = \"0.5s\" }", "from: "),
+        ("early = { from = \"1min\" }", "loss: missing"),
+    ] {
+        let error = self::says(&format!("{text} = {{ {params} }}\n"));
+        assert!(error.contains(message), "{params}: {error}");
+    }
+}
+
+#[test]
 fn wrong_error_rates_are_errors() {
     golden(
         "[reliability]\nrber = \"vht\"\n",
         "run.toml:2: reliability.rber: unknown value \"vht\"\n  remedy: did you mean \"vth\"? choices: \"none\", { vth \
          = { dvpp = 0.38, cell_to_cell = 0.05, sensing_step = 0.03, per_page_kind = false, unworn_loss = 0.0 } }, { vth-tlc = { sigma \
-         = 1.0, shift = 1.0, sensing_step = 3.0 } }, { table = \"FILE\" }",
+         = 1.0, shift = 1.0, sensing_step = 3.0, early = \"none\", layers = \"none\" } }, { table = \"FILE\" }",
     );
     golden(
         "[reliability]\nrber = \"table\"\n",

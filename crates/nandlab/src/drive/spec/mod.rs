@@ -21,11 +21,11 @@ pub use crate::base::geometry::{Cell, DriveSpec, ProgramOrder, Superblock};
 use crate::base::geometry::{Geometry, Layout};
 pub use crate::capacitor::{BudgetSteps, CapacitorSpec, FlushMethod, FlushOrder};
 pub use crate::demand_map::{Eviction, MapSpec, MapWriteBack, Miss, TranslationLevel};
-use crate::flash::Shapes;
 pub use crate::flash::{
     EccSpec, LevelSpec, ProgramTime, RberSpec, ReliabilitySpec, Retention, Retry, RetryRow, RetryTable,
     StartLevel, VthSpec, VthTlcSpec,
 };
+use crate::flash::{LayerFactors, Shapes};
 pub use crate::ftl::WearLevelling;
 pub use crate::ftl::allocation::Allocation;
 pub use crate::host::spec::{HostSpec, LinkSpec};
@@ -120,6 +120,14 @@ impl Spec {
     /// The shapes of the superblocks of the drive, which has this geometry.
     pub fn shapes(&self, geometry: &Geometry) -> Shapes {
         Shapes::new(self.timing.shape(&self.drive, &self.ecc, geometry))
+    }
+
+    /// The factors of the RBER by layer; `None` if the layers do not differ.
+    pub fn layer_factors(&self) -> Option<LayerFactors> {
+        let RberSpec::VthTlc(VthTlcSpec { layers: Some(spread), .. }) = &self.reliability.rber else {
+            return None;
+        };
+        Some(LayerFactors::new(spread, self.drive.pages_per_block, self.drive.layers))
     }
 
     /// Whether the spec injects a power loss or has a capacitor.

@@ -1,12 +1,14 @@
 //! The section `[reliability]` of the spec.
 
-use crate::base::units::Span;
+use crate::base::units::{SECOND, Span};
 use crate::flash::{
-    CopybackErrors, RberSpec, RberTable, References, ReliabilitySpec, Retention, VthSpec, VthTlcSpec,
+    CopybackErrors, EarlyLoss, LayerSpread, RberSpec, RberTable, References, ReliabilitySpec, Retention,
+    VthSpec, VthTlcSpec,
 };
 use crate::spec::{
-    AGE, Check, Choices, Content, FACTOR, FileOf, FromVal, Param, Params, Policy, Rule, SHARE_ABOVE_0,
-    Unreadable, Val, ValueKind, When, choices, int, key, num, param, params, plain, section, value, with,
+    AGE, Check, Choices, Content, FACTOR, FileOf, FromVal, Param, Params, Policy, Rule, SHARE, SHARE_ABOVE_0,
+    Unreadable, Val, ValueKind, When, above_0, choices, int, key, num, param, params, plain, section, value,
+    with,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -135,7 +137,48 @@ params! { for VthTlcSpec {
         "3.0",
         "distance between references of soft sensing, in 512ths of the highest voltage",
     ),
+    early = param(
+        "early",
+        ValueKind::Either(&[ValueKind::Slot(PLANAR), ValueKind::Table(EarlyLoss::PARAMS)]),
+        "\"none\"",
+        "early retention loss of 3D cells, in addition to the loss of the planar chip",
+    ) => |val| table_of(val),
+    layers = param(
+        "layers",
+        ValueKind::Either(&[ValueKind::Slot(ALIKE), ValueKind::Table(LayerSpread::PARAMS)]),
+        "\"none\"",
+        "RBER of the layers relative to one another; the mean over a block stays the same",
+    ) => |val| table_of(val),
 } }
+
+const PLANAR: &[Policy] = &[plain("none", "the cells lose what those of the planar chip lose")];
+const ALIKE: &[Policy] = &[plain("none", "all layers have the same RBER")];
+
+params! { for EarlyLoss {
+    loss = param(
+        "loss",
+        above_0(20.0),
+        "",
+        "fall of the highest state for each e-fold of the age at 2,000 P/E cycles, in 512ths of the highest voltage; the \
+         other states fall in proportion to their height above the erased state",
+    ),
+    from = param(
+        "from",
+        ValueKind::Time { min: SECOND.ns(), max: 3600 * SECOND.ns() },
+        "\"126s\"",
+        "age from which on the loss grows with the logarithm of the age",
+    ),
+} }
+
+params! { for LayerSpread {
+    ratio = param("ratio", num(1.0, 100.0), "", "RBER of the worst layer, as a multiple of that of the best"),
+    worst = param("worst", SHARE, "0.5", "place of the worst layer: 0 at the bottom of a block, 1 at its top"),
+} }
+
+/// The value of a parameter that is a table or `"none"`.
+fn table_of<T: FromVal>(val: &Val) -> Option<T> {
+    matches!(val, Val::Table(_)).then(|| T::from_val(val))
+}
 
 /// Reads the file of `reliability.rber.table`.
 fn table(file: &Path) -> Result<Content, Unreadable> {
@@ -159,7 +202,7 @@ const SPREAD: &[Param] =
 const AGES: &[Param] =
     &[param("age", AGE, "", "age of the data"), param("share", SHARE_ABOVE_0, "", "its share of the data")];
 
-pub(super) const RULES: &[Rule] = &[errors_have_effect, vth, retention];
+pub(super) const RULES: &[Rule] = &[errors_have_effect, vth, layers, retention];
 
 /// Refuses keys without effect: RBER terms without a model of RBER, and options of read levels or a model of RBER
 /// without read levels.
@@ -213,6 +256,22 @@ fn vth(check: &mut Check<'_>) -> Option<()> {
             )
         };
         check.error(&["reliability.rber", "drive.cell"], message, remedy);
+    }
+    Some(())
+}
+
+/// Layers that differ need layers.
+fn layers(check: &mut Check<'_>) -> Option<()> {
+    let Val::Tag("vth-tlc", Some(params)) = check.get("reliability.rber")? else { return None };
+    let has_spread = matches!(params.field("layers"), Val::Table(_));
+    let (cell, layers) = (check.tag("drive.cell")?, check.int("drive.layers"));
+    if has_spread && cell == "tlc" {
+        let message = "layers that differ in their RBER need layers, but a cell of \"tlc\" has none";
+        let remedy = "set drive.cell = \"3d-tlc\", or leave out layers of reliability.rber.vth-tlc";
+        check.error(&["reliability.rber", "drive.cell"], message, remedy);
+    } else if has_spread && layers.is_some_and(|layers| layers < 2) {
+        let message = "layers that differ in their RBER need at least two layers";
+        check.error(&["reliability.rber", "drive.layers"], message, "set drive.layers to at least 2");
     }
     Some(())
 }

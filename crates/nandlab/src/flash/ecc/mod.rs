@@ -12,6 +12,7 @@ mod start;
 
 pub use start::{Hints, RETRY_ROWS_MAX, RetryRow, RetryTable};
 
+use super::reliability::Entry;
 use crate::base::geometry::KindTimes;
 use crate::base::units::Span;
 
@@ -39,9 +40,9 @@ pub struct LevelSpec {
     pub transfer_ns: Option<Span>,
     /// Time of decoding a page or a part of it; `None`: that of `[timing]`.
     pub decode_ns: Option<Span>,
-    /// Of an entry of a read-retry table: the level reads with the references that are optimal for data of this age, in
-    /// seconds. `None`: with the optimal references of the page.
-    pub read_for_s: Option<u32>,
+    /// Of an entry of a read-retry table: the references with which the level reads. `None`: with the optimal references
+    /// of the page.
+    pub entry: Option<Entry>,
 }
 
 /// `ecc.start`: the level at which a read starts.
@@ -88,7 +89,7 @@ pub enum Retry {
 }
 
 /// The largest number of read levels.
-pub const LEVELS_MAX: usize = 16;
+pub const LEVELS_MAX: usize = 48;
 
 /// The read levels and the start policy of a drive.
 #[derive(Clone, Debug)]
@@ -97,8 +98,8 @@ pub struct Ecc {
     /// table has a single infinite limit.
     rber_max: Box<[f64]>,
     has_levels: bool,
-    /// Of a read-retry table, by level from level 1, the age in seconds of the data for which its references are optimal.
-    entries: Box<[u32]>,
+    /// Of a read-retry table, by level from level 1, the references.
+    entries: Box<[Entry]>,
     start: StartLevel,
 }
 
@@ -108,7 +109,7 @@ impl Ecc {
         let limits: Vec<f64> = spec.levels.iter().map(|level| level.rber_max).collect();
         let has_levels = !limits.is_empty();
         let rber_max = if has_levels { limits } else { vec![f64::INFINITY] };
-        let entries = spec.levels.iter().filter_map(|level| level.read_for_s).collect();
+        let entries = spec.levels.iter().filter_map(|level| level.entry).collect();
         Self { rber_max: rber_max.into(), has_levels, entries, start: spec.start }
     }
 
@@ -130,10 +131,9 @@ impl Ecc {
         self.rber_max.iter().take_while(|&&limit| rber >= limit).count() as u8 + 1
     }
 
-    /// The entries of the read-retry table, by level from level 1: the age in seconds of the data for which the
-    /// references of the level are optimal. Empty if the levels are read levels.
+    /// The entries of the read-retry table, by level from level 1. Empty if the levels are read levels.
     #[inline(always)]
-    pub fn entries(&self) -> &[u32] {
+    pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
@@ -183,13 +183,8 @@ mod tests {
 
     #[test]
     fn a_level_decodes_every_rber_below_its_limit() {
-        let level = |rber_max| LevelSpec {
-            rber_max,
-            sense: None,
-            transfer_ns: None,
-            decode_ns: None,
-            read_for_s: None,
-        };
+        let level =
+            |rber_max| LevelSpec { rber_max, sense: None, transfer_ns: None, decode_ns: None, entry: None };
         let levels = [0.005, 0.006, 0.008, 0.009, 0.01, 0.012, 0.013].map(level).to_vec();
         let ecc = Ecc::new(&EccSpec { levels, start: StartLevel::First, retry: Retry::Full });
         // LaLDPC, Table II: an RBER at the limit of a level needs the next level.

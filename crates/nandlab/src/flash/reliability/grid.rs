@@ -1,7 +1,7 @@
 //! Tables of functions of P/E cycles and age. The nodes of a table are computed when first needed.
 //!
 //! The axes are divided as in an HDR histogram (high dynamic range): every octave of (P/E + 32) has 32 equal parts, and
-//! every octave of (age + 4096 s) has 16. So the exponent and mantissa bits of a float give the cell of a point and the
+//! every octave of (age + `FIRST` s) has 16. `FIRST` is 4096, or less for a function that changes within minutes. So the exponent and mantissa bits of a float give the cell of a point and the
 //! position within the cell, without a logarithm. A node is computed at the first look-up in a cell beside the node,
 //! from the node's coordinates only, so a value does not depend on earlier look-ups. Between nodes the fourth root of
 //! the function is bilinear. RBERs grow by powers of age and cycles; their fourth root is nearly linear, so a few
@@ -18,9 +18,7 @@ pub(super) struct Axis {
 }
 
 const PE: Axis = Axis { bits: 5, first: 32.0 };
-const AGE: Axis = Axis { bits: 4, first: 4096.0 };
 const PE_NODES: usize = PE.nodes(PE_MAX);
-const AGE_NODES: usize = AGE.nodes(u32::MAX);
 
 impl Axis {
     const fn shift(&self) -> u32 {
@@ -54,15 +52,18 @@ impl Axis {
 }
 
 /// Tables of `N` functions of P/E cycles and age, each from 0 to 1.
-pub(super) struct Grid<const N: usize> {
+pub(super) struct Grid<const N: usize, const FIRST: u32> {
     /// Fourth roots by function, P/E node and age node; 0 for a node that is not yet computed. Parts of the zeroed
     /// allocation that are never accessed take no memory.
     roots: Vec<f32>,
 }
 
-impl<const N: usize> Grid<N> {
+impl<const N: usize, const FIRST: u32> Grid<N, FIRST> {
+    const AGE: Axis = Axis { bits: 4, first: FIRST as f64 };
+    const AGE_NODES: usize = Self::AGE.nodes(u32::MAX);
+
     pub(super) fn new() -> Self {
-        Self { roots: vec![0.0; N * PE_NODES * AGE_NODES] }
+        Self { roots: vec![0.0; N * PE_NODES * Self::AGE_NODES] }
     }
 
     /// The value of function `which` at a point. `compute` returns the values of all functions at (P/E cycles, age in
@@ -76,8 +77,8 @@ impl<const N: usize> Grid<N> {
         compute: impl Fn(f64, f64) -> [f64; N],
     ) -> f64 {
         let (row, down) = PE.split(pe_cycles.min(PE_MAX));
-        let (column, right) = AGE.split(age_s);
-        let corner = (which * PE_NODES + row) * AGE_NODES + column;
+        let (column, right) = Self::AGE.split(age_s);
+        let corner = (which * PE_NODES + row) * Self::AGE_NODES + column;
         let mut q = self.corners(corner);
         // One branch for all four nodes, which is not taken once the nodes are computed. `f32::min` would be slower,
         // because it handles NaN.
@@ -96,30 +97,30 @@ impl<const N: usize> Grid<N> {
 
     #[inline]
     fn corners(&self, corner: usize) -> [f32; 4] {
-        let roots = &self.roots[corner..][..AGE_NODES + 2];
-        [roots[0], roots[1], roots[AGE_NODES], roots[AGE_NODES + 1]]
+        let roots = &self.roots[corner..][..Self::AGE_NODES + 2];
+        [roots[0], roots[1], roots[Self::AGE_NODES], roots[Self::AGE_NODES + 1]]
     }
 
     #[cold]
     #[inline(never)]
     fn fill(&mut self, row: usize, column: usize, compute: impl Fn(f64, f64) -> [f64; N]) {
         for (row, column) in [(row, column), (row, column + 1), (row + 1, column), (row + 1, column + 1)] {
-            let node = row * AGE_NODES + column;
+            let node = row * Self::AGE_NODES + column;
             if self.roots[node] != 0.0 {
                 continue;
             }
-            let values = compute(PE.value(row), AGE.value(column));
+            let values = compute(PE.value(row), Self::AGE.value(column));
             for (which, value) in values.into_iter().enumerate() {
                 let root = libm::sqrt(libm::sqrt(value)) as f32;
                 // 0 means not computed, so a value of 0 is stored as the least positive normal number, whose fourth
                 // power is 2e-152.
-                self.roots[which * PE_NODES * AGE_NODES + node] = root.max(f32::MIN_POSITIVE);
+                self.roots[which * PE_NODES * Self::AGE_NODES + node] = root.max(f32::MIN_POSITIVE);
             }
         }
     }
 }
 
-impl<const N: usize> std::fmt::Debug for Grid<N> {
+impl<const N: usize, const FIRST: u32> std::fmt::Debug for Grid<N, FIRST> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let known = self.roots.iter().filter(|root| **root != 0.0).count();
         write!(f, "Grid({known} of {} nodes known)", self.roots.len())
@@ -132,7 +133,13 @@ mod tests {
 
     #[test]
     fn axes_cover_all_values_and_small_pe_counts_are_nodes() {
-        for (axis, max, nodes) in [(PE, PE_MAX, PE_NODES), (AGE, u32::MAX, AGE_NODES)] {
+        type Usual = Grid<1, 4096>;
+        type Young = Grid<1, 1>;
+        for (axis, max, nodes) in [
+            (PE, PE_MAX, PE_NODES),
+            (Usual::AGE, u32::MAX, Usual::AGE_NODES),
+            (Young::AGE, u32::MAX, Young::AGE_NODES),
+        ] {
             assert_eq!(axis.split(0), (0, 0.0));
             assert_eq!(axis.value(0), 0.0);
             let (last, part) = axis.split(max);
@@ -149,7 +156,7 @@ mod tests {
 
     #[test]
     fn the_table_holds_values_of_0_and_1_and_reaches_its_corners() {
-        let mut grid = Grid::<2>::new();
+        let mut grid = Grid::<2, 4096>::new();
         let compute = |_: f64, _: f64| [0.0, 1.0];
         for (pe, age) in [(0, 0), (u32::MAX, 0), (0, u32::MAX), (u32::MAX, u32::MAX), (5000, 3600)] {
             assert!(grid.at(0, pe, age, compute) < 1e-100);

@@ -4,15 +4,17 @@
 //! cycles and age, the `table` model also of reads; with `none` it is 0. Every read of a page needs the page's RBER, so
 //! [`Reliability::rber`] interpolates the `vth` model in tables, whereas [`Reliability::rber_exact`] computes this
 //! model at each call. Both are the mean of all pages with the same history; [`PageVariation`] has the factor of each
-//! page.
+//! page, and with [`LayerFactors`] of its layer.
 
 mod grid;
+mod layers;
 mod noise;
 mod table;
 mod variation;
 mod vth;
 mod vth_tlc;
 
+pub use layers::LayerFactors;
 pub use table::{RberTable, TableError};
 pub use variation::PageVariation;
 pub use vth::{PerKind, Susceptible, Vth};
@@ -112,6 +114,40 @@ pub struct VthTlcSpec {
     pub shift: f64,
     /// Distance of neighbouring references of soft sensing, in 512ths of the highest voltage.
     pub sensing_step: f64,
+    /// Early retention loss; `None`: the cells lose what those of a planar chip lose.
+    pub early: Option<EarlyLoss>,
+    /// The RBER of the layers relative to one another; `None`: all layers have the same.
+    pub layers: Option<LayerSpread>,
+}
+
+/// `reliability.rber.vth-tlc.early`: early retention loss of 3D cells.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EarlyLoss {
+    /// Distance by which the highest state falls in each e-fold of time at 2,000 P/E cycles, in 512ths of the highest
+    /// voltage.
+    pub loss: f64,
+    /// Age from which on the loss grows with the logarithm of the age.
+    pub from: Span,
+}
+
+/// `reliability.rber.vth-tlc.layers`: the RBER of the layers of a block relative to one another.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LayerSpread {
+    /// RBER of the worst layer, as a multiple of that of the best.
+    pub ratio: f64,
+    /// Place of the worst layer: 0 at the bottom of the block, 1 at the top.
+    pub worst: f64,
+}
+
+/// The read references of an entry of a read-retry table.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Entry {
+    /// The optimum of data of this age, in seconds, at the wear of the block.
+    Aged(u32),
+    /// The default references, which are the optimum of data of age 0, lowered. The value is the distance by which a
+    /// reference at the mean of the highest state would be lowered, in 512ths of the highest voltage. The distance is
+    /// proportional to the height of the reference above the erased state.
+    Lowered(f64),
 }
 
 /// The history of a page, on which its RBER depends.
@@ -144,9 +180,16 @@ pub struct Reliability {
 #[derive(Debug)]
 enum Model {
     None,
-    Vth(Box<VthModel>),
+    Vth(Box<VthModel<USUAL>>),
+    /// As `Vth`, for cells that lose much within minutes.
+    Young(Box<VthModel<YOUNG>>),
     Table(RberTable),
 }
+
+/// `FIRST` of the tables over age, in seconds. A model without early loss changes little within the first hour.
+const USUAL: u32 = 4096;
+/// `FIRST` of the tables over age of a model with early loss. Its `from` is at least a second.
+const YOUNG: u32 = 1;
 
 /// A model of threshold voltages. Each of its values is by index: of MLC the value of LSB pages, that of MSB pages and
 /// the mean of the two; of TLC the values of LSB, CSB and MSB pages.
@@ -164,10 +207,15 @@ impl Exact {
         }
     }
 
-    fn rber_read_for(&self, pe_cycles: f64, age_s: f64, read_for_s: f64) -> [f64; 3] {
-        match self {
-            Self::Mlc(vth) => by_kind(vth.rber_read_for(pe_cycles, age_s, read_for_s)),
-            Self::Tlc(vth) => vth.rber_read_for(pe_cycles, age_s, read_for_s),
+    fn rber_read_with(&self, pe_cycles: f64, age_s: f64, entry: Entry) -> [f64; 3] {
+        match (self, entry) {
+            (Self::Mlc(vth), Entry::Aged(read_for_s)) => {
+                by_kind(vth.rber_read_for(pe_cycles, age_s, read_for_s.into()))
+            }
+            (Self::Mlc(_), Entry::Lowered(_)) => {
+                unreachable!("a spec has equal steps only with vth-tlc")
+            }
+            (Self::Tlc(vth), entry) => vth.rber_read_with(pe_cycles, age_s, entry),
         }
     }
 
@@ -181,20 +229,20 @@ impl Exact {
 
 /// The exact model, and its tables over P/E cycles and age.
 #[derive(Debug)]
-struct VthModel {
+struct VthModel<const FIRST: u32> {
     exact: Exact,
     /// For each page kind the index into the values of [`Exact`]. The page kinds of consecutive reads are
     /// random, so a branch instead of this table would often be mispredicted.
     which: [u8; 4],
-    rber: Grid<3>,
+    rber: Grid<3, FIRST>,
     /// The RBER at the references of unaged data.
-    sensed: Grid<3>,
-    /// By entry of the read-retry table: the age in seconds for whose data its references are optimal, and the RBER.
-    entries: Vec<(f64, Grid<3>)>,
-    susceptible: Grid<3>,
+    sensed: Grid<3, FIRST>,
+    /// By entry of the read-retry table: the entry, and the RBER at its references.
+    entries: Vec<(Entry, Grid<3, FIRST>)>,
+    susceptible: Grid<3, FIRST>,
 }
 
-impl VthModel {
+impl<const FIRST: u32> VthModel<FIRST> {
     fn mlc(spec: &VthSpec) -> Self {
         // The model covers two-bit cells only. Pages of other kinds have the mean of LSB and MSB.
         let mut which = [2; 4];
@@ -223,8 +271,45 @@ impl VthModel {
         }
     }
 
+    #[inline(always)]
     fn which(&self, kind: PageKind) -> usize {
         usize::from(self.which[kind as usize])
+    }
+
+    #[inline(always)]
+    fn rber(&mut self, page: &Condition) -> f64 {
+        let which = self.which(page.kind);
+        let exact = &self.exact;
+        let compute = |pe_cycles: f64, age_s: f64| exact.rber(pe_cycles, age_s);
+        self.rber.at(which, page.pe_cycles, page.age_s, compute)
+    }
+
+    /// The RBER at the references of unaged data.
+    fn rber_sensed(&mut self, page: &Condition) -> f64 {
+        let which = self.which(page.kind);
+        let exact = &self.exact;
+        let compute = |pe_cycles: f64, age_s: f64| exact.rber_read_with(pe_cycles, age_s, Entry::Aged(0));
+        self.sensed.at(which, page.pe_cycles, page.age_s, compute)
+    }
+
+    /// The RBER at the references of an entry of the read-retry table.
+    fn rber_read_with(&mut self, page: &Condition, entry: usize) -> f64 {
+        let which = self.which(page.kind);
+        let exact = &self.exact;
+        let (references, grid) = &mut self.entries[entry];
+        let compute = |pe_cycles: f64, age_s: f64| exact.rber_read_with(pe_cycles, age_s, *references);
+        grid.at(which, page.pe_cycles, page.age_s, compute)
+    }
+
+    fn add_entries(&mut self, entries: &[Entry]) {
+        self.entries = entries.iter().map(|&entry| (entry, Grid::new())).collect();
+    }
+
+    fn susceptible_ratio(&mut self, pe_cycles: u32, age_s: u32, kind: PageKind) -> f64 {
+        let which = self.which(kind);
+        let exact = &self.exact;
+        let compute = |pe_cycles: f64, age_s: f64| exact.susceptible(pe_cycles, age_s);
+        self.susceptible.at(which, pe_cycles, age_s, compute)
     }
 }
 
@@ -239,6 +324,7 @@ impl Reliability {
         let model = match &spec.rber {
             RberSpec::None => Model::None,
             RberSpec::Vth(vth) => Model::Vth(Box::new(VthModel::mlc(vth))),
+            RberSpec::VthTlc(vth) if vth.early.is_some() => Model::Young(Box::new(VthModel::tlc(vth))),
             RberSpec::VthTlc(vth) => Model::Vth(Box::new(VthModel::tlc(vth))),
             RberSpec::Table(table) => Model::Table(table.clone()),
         };
@@ -262,12 +348,8 @@ impl Reliability {
     pub fn rber(&mut self, page: &Condition) -> f64 {
         let aged = match &mut self.model {
             Model::None => 0.0,
-            Model::Vth(model) => {
-                let which = model.which(page.kind);
-                let exact = &model.exact;
-                let compute = |pe_cycles: f64, age_s: f64| exact.rber(pe_cycles, age_s);
-                model.rber.at(which, page.pe_cycles, page.age_s, compute)
-            }
+            Model::Vth(model) => model.rber(page),
+            Model::Young(model) => model.rber(page),
             Model::Table(table) => table.rber(page.pe_cycles, page.age_s, page.reads),
         };
         self.with_disturbance(aged, page)
@@ -276,36 +358,36 @@ impl Reliability {
     /// The RBER that the sense of a copyback finds in a page, 0 to 0.5. With [`References::Default`] and a model of
     /// voltages the references are those of unaged data, otherwise this is [`Reliability::rber`].
     pub fn rber_sensed(&mut self, page: &Condition) -> f64 {
-        match (&mut self.model, self.copyback) {
-            (Model::Vth(model), CopybackErrors::Propagate(References::Default)) => {
-                let which = model.which(page.kind);
-                let exact = &model.exact;
-                let compute = |pe_cycles: f64, age_s: f64| exact.rber_read_for(pe_cycles, age_s, 0.0);
-                let aged = model.sensed.at(which, page.pe_cycles, page.age_s, compute);
-                self.with_disturbance(aged, page)
-            }
-            _ => self.rber(page),
+        if self.copyback != CopybackErrors::Propagate(References::Default) {
+            return self.rber(page);
         }
+        let aged = match &mut self.model {
+            Model::Vth(model) => model.rber_sensed(page),
+            Model::Young(model) => model.rber_sensed(page),
+            Model::None | Model::Table(_) => return self.rber(page),
+        };
+        self.with_disturbance(aged, page)
     }
 
-    /// Adds the entries of a read-retry table for [`Reliability::rber_read_for`]: the ages in seconds for whose data the
-    /// references are optimal. A model without voltages has no use for them.
-    pub fn with_entries(mut self, entries: &[u32]) -> Self {
-        if let Model::Vth(model) = &mut self.model {
-            model.entries = entries.iter().map(|&age_s| (f64::from(age_s), Grid::new())).collect();
+    /// Adds the entries of a read-retry table for [`Reliability::rber_read_with`]. A model without voltages has no use
+    /// for them.
+    pub fn with_entries(mut self, entries: &[Entry]) -> Self {
+        match &mut self.model {
+            Model::Vth(model) => model.add_entries(entries),
+            Model::Young(model) => model.add_entries(entries),
+            Model::None | Model::Table(_) => {}
         }
         self
     }
 
     /// The RBER of a page, 0 to 0.5, read with entry `entry` of the read-retry table ([`Reliability::with_entries`]). It
     /// has the precision of [`Reliability::rber`].
-    pub fn rber_read_for(&mut self, page: &Condition, entry: usize) -> f64 {
-        let Model::Vth(model) = &mut self.model else { return self.rber(page) };
-        let which = model.which(page.kind);
-        let exact = &model.exact;
-        let (read_for_s, grid) = &mut model.entries[entry];
-        let compute = |pe_cycles: f64, age_s: f64| exact.rber_read_for(pe_cycles, age_s, *read_for_s);
-        let aged = grid.at(which, page.pe_cycles, page.age_s, compute);
+    pub fn rber_read_with(&mut self, page: &Condition, entry: usize) -> f64 {
+        let aged = match &mut self.model {
+            Model::Vth(model) => model.rber_read_with(page, entry),
+            Model::Young(model) => model.rber_read_with(page, entry),
+            Model::None | Model::Table(_) => return self.rber(page),
+        };
         self.with_disturbance(aged, page)
     }
 
@@ -328,6 +410,7 @@ impl Reliability {
         let aged = match &self.model {
             Model::None => 0.0,
             Model::Vth(model) => model.exact.rber(pe_cycles, age_s)[model.which(page.kind)],
+            Model::Young(model) => model.exact.rber(pe_cycles, age_s)[model.which(page.kind)],
             Model::Table(table) => table.rber(page.pe_cycles, page.age_s, page.reads),
         };
         self.with_disturbance(aged, page)
@@ -338,11 +421,11 @@ impl Reliability {
     /// page. Without `per_page_kind` the share is the mean of LSB and MSB pages. `None` if the model has no threshold
     /// voltages.
     pub fn susceptible_ratio(&mut self, pe_cycles: u32, age_s: u32, kind: PageKind) -> Option<f64> {
-        let Model::Vth(model) = &mut self.model else { return None };
-        let which = model.which(kind);
-        let exact = &model.exact;
-        let compute = |pe_cycles: f64, age_s: f64| exact.susceptible(pe_cycles, age_s);
-        Some(model.susceptible.at(which, pe_cycles, age_s, compute))
+        match &mut self.model {
+            Model::Vth(model) => Some(model.susceptible_ratio(pe_cycles, age_s, kind)),
+            Model::Young(model) => Some(model.susceptible_ratio(pe_cycles, age_s, kind)),
+            Model::None | Model::Table(_) => None,
+        }
     }
 
     fn with_disturbance(&self, aged: f64, page: &Condition) -> f64 {

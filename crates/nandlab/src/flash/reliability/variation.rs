@@ -5,9 +5,11 @@
 //! memory per page is needed, and a read costs a hash and a look-up. The factors are those of the middle quantiles of
 //! 4096 equal shares of the normal distribution: z lies between -3.67 and 3.67. They are divided by their mean, so that
 //! the mean over the factors is exactly 1.
+//!
+//! If the layers of a block differ, a page also has the factor of its layer ([`LayerFactors`]).
 
-use super::RBER_MAX;
 use super::noise::upper;
+use super::{LayerFactors, RBER_MAX};
 use crate::base::geometry::UnitId;
 use crate::base::rng::Stream;
 use std::sync::LazyLock;
@@ -24,18 +26,19 @@ static QUANTILES: LazyLock<Box<[f64]>> =
 pub struct PageVariation {
     key: u64,
     factors: Box<[f64]>,
+    layers: Option<LayerFactors>,
 }
 
 impl PageVariation {
     /// The factors of a run with `seed`; `None` if all pages have the same RBER.
-    pub fn new(spread: f64, seed: u64) -> Option<Self> {
-        if spread == 0.0 {
+    pub fn new(spread: f64, layers: Option<LayerFactors>, seed: u64) -> Option<Self> {
+        if spread == 0.0 && layers.is_none() {
             return None;
         }
         let mut factors: Box<[f64]> = QUANTILES.iter().map(|z| libm::exp(spread * z)).collect();
         let mean = factors.iter().sum::<f64>() / FACTORS as f64;
         factors.iter_mut().for_each(|factor| *factor /= mean);
-        Some(Self { key: Stream::new(seed, "reliability.page_variation").bits(), factors })
+        Some(Self { key: Stream::new(seed, "reliability.page_variation").bits(), factors, layers })
     }
 
     /// The factor of the page whose first unit is `page`.
@@ -45,9 +48,11 @@ impl PageVariation {
     }
 
     /// The RBER of the page whose first unit is `page`, 0 to 0.5, if `mean` is the mean of pages with the same history.
+    /// `row` is the page's number in its block.
     #[inline]
-    pub(crate) fn rber(&self, page: UnitId, mean: f64) -> f64 {
-        (self.factor(page) * mean).min(RBER_MAX)
+    pub(crate) fn rber(&self, page: UnitId, mean: f64, row: impl FnOnce() -> u32) -> f64 {
+        let of_layer = self.layers.as_ref().map_or(1.0, |layers| layers.of_row(row()));
+        (self.factor(page) * of_layer * mean).min(RBER_MAX)
     }
 }
 
@@ -76,7 +81,7 @@ mod tests {
 
     #[test]
     fn without_variation_there_are_no_factors() {
-        assert!(PageVariation::new(0.0, 1).is_none());
+        assert!(PageVariation::new(0.0, None, 1).is_none());
     }
 
     /// Known quantiles of the standard normal distribution.
@@ -91,7 +96,7 @@ mod tests {
     #[test]
     fn the_factors_have_mean_1_and_the_spread_of_the_spec() {
         for spread in [0.1, 0.5, 1.0, 2.0] {
-            let factors = PageVariation::new(spread, 7).expect("there is variation").factors;
+            let factors = PageVariation::new(spread, None, 7).expect("there is variation").factors;
             let mean =
                 |value: &dyn Fn(f64) -> f64| factors.iter().map(|&f| value(f)).sum::<f64>() / FACTORS as f64;
             assert!((mean(&|factor| factor) - 1.0).abs() < 1e-12);
@@ -101,7 +106,7 @@ mod tests {
         }
         // Up to S = 1 the mean of the logarithms is -S^2 / 2 as without the missing tails: there exp(S z) has less than
         // 0.4 % of its mean.
-        let factors = PageVariation::new(1.0, 7).expect("there is variation").factors;
+        let factors = PageVariation::new(1.0, None, 7).expect("there is variation").factors;
         let middle = factors.iter().map(|factor| factor.ln()).sum::<f64>() / FACTORS as f64;
         assert!((middle + 0.5).abs() < 4e-3, "{middle}");
     }
@@ -112,7 +117,7 @@ mod tests {
     #[test]
     fn the_share_of_pages_above_a_factor_is_that_of_the_normal_distribution() {
         for seed in [1, 2, 3] {
-            let variation = PageVariation::new(0.5, seed).expect("there is variation");
+            let variation = PageVariation::new(0.5, None, seed).expect("there is variation");
             let above = |limit: f64| {
                 (0..100_000).filter(|&page| variation.factor(UnitId(page)) > limit).count() as f64 / 1e5
             };
@@ -132,7 +137,7 @@ mod tests {
     #[test]
     fn the_seed_determines_the_factors() {
         let factors = |seed| {
-            let variation = PageVariation::new(0.5, seed).expect("there is variation");
+            let variation = PageVariation::new(0.5, None, seed).expect("there is variation");
             (0..100).map(|page| variation.factor(UnitId(page))).collect::<Vec<_>>()
         };
         assert_eq!(factors(1), factors(1));
@@ -141,8 +146,8 @@ mod tests {
 
     #[test]
     fn no_rber_is_above_one_half() {
-        let variation = PageVariation::new(2.0, 1).expect("there is variation");
-        let most = (0..10_000).map(|page| variation.rber(UnitId(page), 0.3)).fold(0.0, f64::max);
+        let variation = PageVariation::new(2.0, None, 1).expect("there is variation");
+        let most = (0..10_000).map(|page| variation.rber(UnitId(page), 0.3, || 0)).fold(0.0, f64::max);
         assert_eq!(most, RBER_MAX);
     }
 }

@@ -21,6 +21,22 @@
 //! - Assumptions: the exponents are those of Eq. 1, whose cells have two bits. The programmed states do not move with
 //!   P/E cycles alone (in Table 4 by at most 2.4). A 3D cell has the same distributions; `sigma` and `shift` scale them.
 //!
+//! # Early retention loss
+//!
+//! Cells of 3D chips with charge traps lose charge within minutes of their programming, as those of the planar chip do
+//! not. With `early` the mean of state i falls by a further
+//!
+//! loss h ln(1 + t / from) f^0.5, with h = (m - m of the erased state) / (m of the highest state - m of the erased state).
+//!
+//! - Source of the logarithm: Y. Luo, S. Ghose, Y. Cai, E. F. Haratsch and O. Mutlu, "Improving 3D NAND flash memory
+//!   lifetime by tolerating early retention loss and process variation", Proc. ACM Meas. Anal. Comput. Syst. 2(3), 2018:
+//!   3D MLC at 20 C; the means of the states follow A log t + B.
+//! - Derived: the default of `from`, 126 s. In the same source the optimal reference of the highest state moves by 5
+//!   steps within 3 hours and by 5 more within 11 days; ln(1 + t / 126 s) has the same increase in both.
+//! - Assumptions: the loss is proportional to the height of the state, as in Eq. 1 of the LaLDPC paper; it depends on
+//!   wear as the other loss does; it widens no state.
+//! - `loss` is calibrated to a chip (docs/explanation/reliability.md).
+//!
 //! The Gray code from the erased state up is 111, 011, 001, 000, 010, 110, 100, 101, MSB first: two references for the
 //! LSB page, three for the CSB page, two for the MSB page. The counts 2, 3, 2 are those of the 3D TLC chips of J. Lee et
 //! al., "AiF: Accelerating on-device LLM inference using in-flash processing", ISCA 2025. Assumption: the MSB page has
@@ -31,9 +47,9 @@
 //!
 //! The model is meant for up to 10,000 P/E cycles. Once the states are out of order, the RBER is 0.5.
 
-use super::VthTlcSpec;
 use super::noise::Noise;
 use super::vth::{SENSING_STEPS, State, crossing, share_near};
+use super::{EarlyLoss, Entry, VthTlcSpec};
 
 /// m, d, v and w of each state, from the erased one.
 const STATES: [[f64; 4]; 8] = [
@@ -84,10 +100,32 @@ impl VthTlc {
 
     /// As [`VthTlc::rber`], but with the read references that are optimal for data of `read_for_s` seconds.
     pub fn rber_read_for(&self, pe_cycles: f64, age_s: f64, read_for_s: f64) -> [f64; 3] {
-        match (self.states(pe_cycles, read_for_s), self.states(pe_cycles, age_s)) {
-            (Some(others), Some(states)) => rber_at(&states, references(&others)),
+        match (self.references(pe_cycles, read_for_s), self.states(pe_cycles, age_s)) {
+            (Some(references), Some(states)) => rber_at(&states, references),
             _ => [0.5; 3],
         }
+    }
+
+    /// As [`VthTlc::rber`], but with the read references of an entry of a read-retry table.
+    pub fn rber_read_with(&self, pe_cycles: f64, age_s: f64, entry: Entry) -> [f64; 3] {
+        match (self.references_of(pe_cycles, entry), self.states(pe_cycles, age_s)) {
+            (Some(references), Some(states)) => rber_at(&states, references),
+            _ => [0.5; 3],
+        }
+    }
+
+    /// The read references of an entry of a read-retry table at this wear. `None` if the states of unaged data are out
+    /// of order, or lowering has brought the references out of order.
+    pub fn references_of(&self, pe_cycles: f64, entry: Entry) -> Option<[f64; 7]> {
+        let lowered = match entry {
+            Entry::Aged(age_s) => return self.references(pe_cycles, age_s.into()),
+            Entry::Lowered(lowered) => lowered,
+        };
+        let mut references = self.references(pe_cycles, 0.0)?;
+        for (boundary, reference) in references.iter_mut().enumerate() {
+            *reference -= lowered * height(boundary).midpoint(height(boundary + 1));
+        }
+        references.is_sorted().then_some(references)
     }
 
     /// The susceptible share of the bits of LSB, CSB and MSB pages.
@@ -110,7 +148,7 @@ impl VthTlc {
     }
 
     fn states(&self, pe_cycles: f64, age_s: f64) -> Option<[State; 8]> {
-        let VthTlcSpec { sigma, shift, .. } = self.spec;
+        let VthTlcSpec { sigma, shift, early, .. } = self.spec;
         let wear = (pe_cycles + OFFSET_PE) / (MEASURED_PE + OFFSET_PE);
         let age = libm::log1p(age_s / T0_S);
         let (moved, widened) = (shift * age * libm::sqrt(wear), age * libm::pow(wear, 0.6));
@@ -120,8 +158,20 @@ impl VthTlc {
             noise: Noise { sigma: sigma * libm::sqrt(variance + spread * widened), lambda: 0.0 },
         });
         states[0].middle += ERASED_RISE * (pe_cycles - MEASURED_PE);
+        if let Some(EarlyLoss { loss, from }) = early {
+            let fallen = loss * libm::log1p(age_s / (from.ns() as f64 * 1e-9)) * libm::sqrt(wear);
+            for (number, state) in states.iter_mut().enumerate() {
+                state.middle -= fallen * height(number);
+            }
+        }
         states.is_sorted_by(|lower, upper| lower.middle < upper.middle).then_some(states)
     }
+}
+
+/// The height of a state above the erased state, from 0 (erased) to 1 (highest).
+fn height(state: usize) -> f64 {
+    let [erased, highest] = [STATES[0][0], STATES[7][0]];
+    (STATES[state][0] - erased) / (highest - erased)
 }
 
 /// The RBER of LSB, CSB and MSB pages of cells in these states, read at these references.
