@@ -43,6 +43,7 @@ class Schema(TypedDict, total=False):
     words: str
     properties: dict[str, Schema]
     patternProperties: dict[str, Schema]
+    additionalProperties: Schema
     required: list[str]
     items: Schema
     anyOf: list[Schema]
@@ -120,6 +121,8 @@ class _Writer:
         if kinds == "array":
             return f"tuple[{self._type(schema['items'])}, ...]"
         if kinds == "object":
+            if "patternProperties" not in schema:
+                return f"dict[str, {self._type(schema['additionalProperties'])}]"
             (values,) = schema["patternProperties"].values()
             return f"dict[int, {self._type(values)}]"
         return _PLAIN[kinds]

@@ -26,6 +26,8 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
                 value = getattr(value, name)
             elif isinstance(value, dict) and name.isdecimal() and int(name) in value:
                 value = value[int(name)]
+            elif isinstance(value, dict) and name in value:
+                value = value[name]
             else:
                 raise KeyError(path)
         return value

@@ -939,6 +939,32 @@ class TagsSummary(Record, frozen=True):
     """By the number of the placement."""
 
 
+class WaitingSummary(Record, frozen=True):
+    """Requests that waited at a client, because it had as many outstanding requests as it may have."""
+
+    requests: int
+    """Requests that were submitted after they were due."""
+    mean_us: float
+    """Mean time from due to submission, over all requests that the client submitted. In microseconds."""
+    max_us: float
+    """Longest time from due to submission. In microseconds."""
+
+
+class ClientSummary(Record, frozen=True):
+    """Requests of one client that completed without failure."""
+
+    host: HostRequests
+    """Requests that completed without failure, by kind."""
+    latency_us: LatencyByOp
+    """Latency of the requests that completed without failure."""
+    iops: float
+    """Reads and writes completed without failure, per second of simulated time. In requests/s."""
+    mb_per_s: float
+    """Data of the reads and writes completed without failure, per second of simulated time. In MB/s."""
+    waiting: WaitingSummary | None
+    """Requests that waited at the client; None for a client without a limit `outstanding`."""
+
+
 class Summary(Record, frozen=True):
     """`summary.json`.
 
@@ -1048,6 +1074,8 @@ class Summary(Record, frozen=True):
     """Policies from outside, which fill slots in place of the policies that the spec names; absent without them."""
     by_tag: TagsSummary | None = None
     """The requests by queue and by placement; absent while all requests have queue 0 and placement 0."""
+    clients: dict[str, ClientSummary] | None = None
+    """The requests of each client (`workload.clients`), by the client's name; absent without clients."""
 
 
 class LostWrite(Record, frozen=True):

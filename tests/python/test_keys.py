@@ -233,6 +233,7 @@ CASES: dict[str, Case] = {
     "workload.trace": case("workload.trace=other.trace", workload=TRACE, trace=msr(TIMES)),
     "workload.profile": case("workload.profile=msr/hm_1", workload=PROFILE),
     "workload.synthetic": case("workload.synthetic.read_fraction=0.5"),
+    "workload.clients": case("workload.clients=[{ name = 'a', requests = 300, arrival = { queue_depth = 2 } }]"),
     "workload.format": case("workload.format=disksim", workload=TRACE, trace=MQSIM),
     "workload.device": case("workload.device=hm_0", workload=TRACE, trace=msr(TIMES) + msr([90_000], 1)),
     "workload.devices": case(
@@ -262,6 +263,7 @@ CASES: dict[str, Case] = {
 
 #: Parameters of policies, which the schema does not list as keys.
 PARAMETERS: dict[str, Case] = {
+    "workload.arrival.process": case("workload.arrival.process=poisson", base=("workload.arrival={ iops = 3000 }",)),
     "reliability.rber.vth.unworn_loss": case("reliability.rber.vth.unworn_loss=1000", base=OLD),
     "reliability.rber.vth-tlc.early": case("reliability.rber.vth-tlc.early=none", base=AGED),
     "reliability.rber.vth-tlc.early.loss": case("reliability.rber.vth-tlc.early.loss=2.5", base=AGED),

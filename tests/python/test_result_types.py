@@ -53,6 +53,12 @@ RUNS = {
     },
     "link": {"host.link": {"mb_per_s": 20, "latency": "10us"}},
     "controller": {"host.controller": {"read": "5us", "write": "5us"}},
+    "clients": {
+        "workload.clients": [
+            {"name": "a", "requests": 900, "arrival": {"iops": 4000}, "outstanding": 2},
+            {"name": "b", "requests": 900, "read_fraction": 1.0},
+        ]
+    },
     "suspensions": {"timing.suspend.program": {"enter": "9us", "resume": "4us", "min_progress": "0us", "max": 3}},
 }
 
@@ -86,6 +92,7 @@ def test_written_keys_and_declared_keys_are_the_same(name, verify):
             "power loss": {"power", "capacitor"},
             "link": {"link"},
             "controller": {"controller"},
+            "clients": {"clients", "by_tag"},
             "suspensions": {"suspensions"},
         }[name]
     )

@@ -1,6 +1,9 @@
-//! The section `[workload]`: the source of the requests, and their arrival times.
+//! The section `[workload]`: the source of the requests, and their arrival times. The clients of `workload.clients` are
+//! in [`crate::clients`].
 
+use crate::base::rng::Stream;
 use crate::base::units::{DAY, SECOND, Span, Time};
+use crate::clients::{self, ClientSpec};
 use crate::columns::Columns;
 use crate::spec::{
     ANY_TIME, COUNT, Check, Choices, FACTOR, Follows, FromVal, Key, Listed, OneOf, Params, Policy, Resolved,
@@ -12,7 +15,7 @@ use std::path::PathBuf;
 /// The keys that name the source of the requests.
 pub const SOURCES: OneOf = OneOf {
     section: "workload",
-    keys: &["workload.trace", "workload.profile", "workload.synthetic"],
+    keys: &["workload.trace", "workload.profile", "workload.synthetic", "workload.clients"],
     what: "the workload",
     without: "without a source",
     missing: "no source of requests",
@@ -21,6 +24,8 @@ pub const SOURCES: OneOf = OneOf {
 const TRACE: When = When::Set(&["workload.trace"]);
 const PROFILE: When = When::Set(&["workload.profile"]);
 const ANY_SOURCE: When = When::Set(SOURCES.keys);
+/// The sources whose requests all arrive by `workload.arrival`; a client has an arrival of its own.
+const ONE_ARRIVAL: When = When::Set(&["workload.trace", "workload.profile", "workload.synthetic"]);
 
 impl Section for Option<WorkloadSpec> {
     const KEYS: &'static [Key] = &[
@@ -32,6 +37,12 @@ impl Section for Option<WorkloadSpec> {
             "a look-alike of a published or recorded trace, such as \"msr/hm_0\"",
         ),
         key("workload.synthetic", ValueKind::Table(SyntheticSpec::PARAMS), "", "a synthetic workload"),
+        key(
+            "workload.clients",
+            ValueKind::List(ClientSpec::PARAMS, clients::CLIENTS_MAX),
+            "",
+            "several clients at once, each a synthetic workload with arrivals of its own; results are kept by client",
+        ),
         key(
             "workload.format",
             ValueKind::Slot(FORMATS),
@@ -86,7 +97,7 @@ impl Section for Option<WorkloadSpec> {
             .when(PROFILE),
         key(
             "workload.arrival",
-            ValueKind::Slot(ARRIVALS),
+            ValueKind::Either(&[ValueKind::Slot(ARRIVALS), AT_A_RATE]),
             "",
             "when requests arrive; the default for a synthetic workload is { queue_depth = 32 }, else \"trace\"",
         )
@@ -95,7 +106,7 @@ impl Section for Option<WorkloadSpec> {
             then: "{ queue_depth = 32 }",
             otherwise: "\"trace\"",
         })
-        .when(ANY_SOURCE),
+        .when(ONE_ARRIVAL),
         key("workload.time_scale", FACTOR, "1.0", "factor by which arrival times are multiplied")
             .when(When::Is("workload.arrival", &["trace"])),
         key(
@@ -135,7 +146,11 @@ impl Section for Option<WorkloadSpec> {
     fn of(values: &Resolved) -> Self {
         Some(WorkloadSpec {
             source: source(values)?,
-            arrival: Arrival::new(values.val("workload.arrival"), || values.read("workload.time_scale")),
+            arrival: match values.get("workload.arrival") {
+                Some(arrival) => Arrival::new(arrival, || values.read("workload.time_scale")),
+                // Each client has its own.
+                None => Arrival::Trace { time_scale: 1.0 },
+            },
             beyond: values.read("workload.beyond"),
             whole_pages: values.read("workload.whole_pages"),
             requests_max: values.read("workload.requests_max"),
@@ -170,6 +185,9 @@ fn source(values: &Resolved) -> Option<Source> {
         let requests = values.get("workload.requests").map(Val::int);
         return Some(Source::Profile(ProfileSpec { name: name.text().to_string(), requests }));
     }
+    if let Some(clients) = values.get("workload.clients") {
+        return Some(Source::Clients(clients.list().iter().map(ClientSpec::from_val).collect()));
+    }
     values.get("workload.synthetic").map(|synthetic| Source::Synthetic(SyntheticSpec::from_val(synthetic)))
 }
 
@@ -189,6 +207,7 @@ fn device(values: &Resolved) -> Option<DeviceChoice> {
 #[allow(missing_docs)]
 pub struct WorkloadSpec {
     pub source: Source,
+    /// When requests arrive; without a meaning for clients, each of which has its own.
     pub arrival: Arrival,
     pub beyond: Beyond,
     /// Whether every request is widened to whole pages of the drive: its first byte down, its end up.
@@ -201,6 +220,26 @@ pub struct WorkloadSpec {
     pub repeat: u32,
 }
 
+impl WorkloadSpec {
+    /// The clients; none if the source is another one.
+    pub fn clients(&self) -> &[ClientSpec] {
+        match &self.source {
+            Source::Clients(clients) => clients,
+            _ => &[],
+        }
+    }
+
+    /// Whether every request waits for the completion of an earlier one: a closed loop, or clients that are all closed
+    /// loops.
+    pub fn is_closed(&self) -> bool {
+        let is_closed = |arrival: &Arrival| matches!(arrival, Arrival::QueueDepth(_));
+        match &self.source {
+            Source::Clients(clients) => clients.iter().all(|client| is_closed(&client.arrival)),
+            _ => is_closed(&self.arrival),
+        }
+    }
+}
+
 /// The source of the requests.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
@@ -208,6 +247,7 @@ pub enum Source {
     Trace(TraceSpec),
     Profile(ProfileSpec),
     Synthetic(SyntheticSpec),
+    Clients(Vec<ClientSpec>),
 }
 
 /// A trace file.
@@ -466,7 +506,7 @@ params! {
 }
 
 /// The number of requests of a workload.
-const REQUESTS: ValueKind = int(1, 1_000_000_000_000);
+pub(crate) const REQUESTS: ValueKind = int(1, 1_000_000_000_000);
 
 /// The distribution of addresses in a synthetic workload.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -483,7 +523,7 @@ pub enum Address {
     },
 }
 
-const ADDRESS: ValueKind = ValueKind::Either(&[
+pub(crate) const ADDRESS: ValueKind = ValueKind::Either(&[
     ValueKind::Slot(&[
         plain("uniform", "all addresses equally likely"),
         plain("sequential", "in ascending order, wrapping at the end of the span"),
@@ -519,6 +559,8 @@ pub enum Arrival {
     QueueDepth(u32),
     /// Open loop at this constant rate, in requests per second.
     Iops(f64),
+    /// Open loop: a Poisson process with this mean rate, in requests per second.
+    Poisson(f64),
     /// Open loop in rounds: a burst, then single requests.
     Bursts {
         /// Requests of a round.
@@ -530,6 +572,7 @@ pub enum Arrival {
     },
 }
 
+/// The choices of `workload.arrival`: the workload's own times, and those that a client has too.
 const ARRIVALS: &[Policy] = &[
     plain("trace", "at the workload's own times"),
     value("queue_depth", &int(1, 65_536), "closed loop: always this many outstanding requests"),
@@ -555,6 +598,34 @@ const ARRIVALS: &[Policy] = &[
     ),
 ];
 
+/// The choices of a client's arrival: all but the times of a trace.
+const WITHOUT_TRACE: &[Policy] = ARRIVALS.split_at(1).1;
+
+/// The arrival of a client.
+pub(crate) const OF_CLIENT: ValueKind = ValueKind::Either(&[ValueKind::Slot(WITHOUT_TRACE), AT_A_RATE]);
+
+/// An open loop at a rate, with the process of its arrivals. A rate alone is the choice `iops`.
+const AT_A_RATE: ValueKind = ValueKind::Table(&[
+    param("iops", above_0(1e9), "", "requests per second"),
+    param(
+        "process",
+        ValueKind::Slot(Process::CHOICES),
+        "\"even\"",
+        "the times between arrivals, as fio's rate_process",
+    ),
+]);
+
+choices! {
+    /// `workload.arrival.process`: the times between the arrivals of an open loop with a rate.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Process {
+        /// All the same.
+        Even = "even": "the same time between all arrivals",
+        /// Those of a Poisson process.
+        Poisson = "poisson": "a Poisson process: the times between arrivals are drawn from an exponential distribution",
+    }
+}
+
 /// The largest `idle`, one day: with longer times a run would be nearly all idle.
 const IDLE_NS_MAX: u64 = 86_400_000_000_000;
 
@@ -565,6 +636,10 @@ impl Arrival {
             Val::Tag("trace", None) => Self::Trace { time_scale: time_scale() },
             Val::Tag("queue_depth", Some(depth)) => Self::QueueDepth(u32::from_val(depth)),
             Val::Tag("iops", Some(iops)) => Self::Iops(iops.num()),
+            Val::Table(_) => match val.read("process") {
+                Process::Even => Self::Iops(val.field("iops").num()),
+                Process::Poisson => Self::Poisson(val.field("iops").num()),
+            },
             Val::Tag("bursts", Some(bursts)) => Self::Bursts {
                 requests: bursts.read("requests"),
                 at_once: burst_requests(bursts),
@@ -576,7 +651,8 @@ impl Arrival {
 
     /// The arrival time of request `number` (from 0), whose time in the workload is `own`; `None` beyond
     /// [`Time::LIMIT`]. In a closed loop the result is always the start of the run; the request then arrives as soon as
-    /// fewer requests than the queue depth are outstanding.
+    /// fewer requests than the queue depth are outstanding. Of a Poisson process the result is the mean; [`Due`] draws
+    /// its times.
     #[inline]
     pub fn at(&self, number: u64, own: Time) -> Option<Time> {
         match *self {
@@ -584,12 +660,48 @@ impl Arrival {
             Arrival::Trace { time_scale } => Time::from_ns_f64(own.ns() as f64 * time_scale),
             Arrival::QueueDepth(_) => Some(Time::START),
             Arrival::Iops(rate) => Time::from_ns_f64(number as f64 * (SECOND.ns() as f64 / rate)),
+            Arrival::Poisson(rate) => Time::from_ns_f64((number + 1) as f64 * (SECOND.ns() as f64 / rate)),
             Arrival::Bursts { requests, at_once, idle_ns } => {
                 let singly = |n: u64| n.saturating_sub(at_once - 1);
                 // The burst of a round arrives `idle_ns` after the last request of the round before.
                 let pauses = number / requests * singly(requests) + singly(number % requests);
                 pauses.checked_mul(idle_ns.ns()).map(Time::from_ns).filter(|&at| at <= Time::LIMIT)
             }
+        }
+    }
+}
+
+/// The arrival times of the requests of one source, in their order.
+#[derive(Clone, Debug)]
+pub struct Due {
+    /// The kind of arrivals.
+    pub arrival: Arrival,
+    /// Number of requests so far.
+    number: u64,
+    /// The random stream and the last arrival in nanoseconds; `None` without a Poisson process.
+    drawn: Option<Box<(Stream, f64)>>,
+}
+
+impl Due {
+    /// The arrivals of a source in a run with `seed`. The random stream of a Poisson process has the name `stream`.
+    pub fn new(arrival: Arrival, seed: u64, stream: &str) -> Self {
+        let is_drawn = matches!(arrival, Arrival::Poisson(_));
+        Self { arrival, number: 0, drawn: is_drawn.then(|| Box::new((Stream::new(seed, stream), 0.0))) }
+    }
+
+    /// The arrival of the next request, whose time in the workload is `own`; `None` beyond [`Time::LIMIT`].
+    #[inline]
+    pub fn next(&mut self, own: Time) -> Option<Time> {
+        let number = self.number;
+        self.number += 1;
+        match (&mut self.drawn, self.arrival) {
+            (Some(drawn), Arrival::Poisson(rate)) => {
+                let (stream, last) = &mut **drawn;
+                // The sum is kept unrounded, so that rounding does not change the rate.
+                *last -= libm::log(1.0 - stream.unit()) * (SECOND.ns() as f64 / rate);
+                Time::from_ns_f64(*last)
+            }
+            _ => self.arrival.at(number, own),
         }
     }
 }
@@ -611,7 +723,7 @@ choices! {
 }
 
 /// The rules over the keys of `[workload]`.
-pub const RULES: &[Rule] = &[columns, time_unit, synthetic, bursts, warm_up, window];
+pub const RULES: &[Rule] = &[columns, time_unit, synthetic, bursts, warm_up, window, clients::rule];
 
 /// The keys that exclude each other.
 pub const EXCLUSIVE: &[&str] = &["workload.device", "workload.devices"];
@@ -678,6 +790,7 @@ fn warm_up(check: &mut Check<'_>) -> Option<()> {
         .get("workload.synthetic")
         .map(|val| val.field("requests").int())
         .or_else(|| check.get("workload.requests").map(Val::int))
+        .or_else(|| check.get("workload.clients").and_then(clients::requests))
         .map(|requests| requests.saturating_mul(check.int("workload.repeat").unwrap_or(1)));
     let most = check.int("workload.requests_max").filter(|&most| most > 0);
     let requests = of_source.into_iter().chain(most).min()?;

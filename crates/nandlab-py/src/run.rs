@@ -5,6 +5,7 @@ use crate::shared::{SharedDrives, UNITS_MAX};
 use crate::simulation::{Failure, Outputs, Requests, Shared, Simulation};
 use crate::spec::Spec;
 use crate::tables;
+use nandlab::base::units::Time;
 use nandlab::report::RunFacts;
 use nandlab::runner::Runner;
 use pyo3::exceptions::PyAssertionError;
@@ -129,10 +130,7 @@ impl Run {
                 check_read_again("precondition.map_reads = true")?;
             }
             let geometry = spec.loaded.spec.geometry();
-            let runner = |source| {
-                Runner::new(Requests(Mutex::new(source)), workload.arrival, workload.beyond)
-                    .widened(workload.whole_pages)
-            };
+            let runner = |source| Runner::of(&workload, spec.loaded.spec.seed, Requests(Mutex::new(source)));
             let kept = nandlab_trace::KeptTraces::from_environment();
             let open = |workload| {
                 nandlab_trace::open(workload, geometry.logical_bytes(), spec.loaded.spec.seed, kept.as_ref())
@@ -170,7 +168,8 @@ impl Run {
             State::Saving(simulation) => ("save", 0.0, 0, simulation.page_operations()),
             State::Playing { simulation, is_done } => {
                 let phase = if *is_done { "done" } else { "run" };
-                let progress = if *is_done { 1.0 } else { self.runner.source().progress() };
+                let by_time = self.runner.share_of_time(Time::from_ns(simulation.now())).unwrap_or(0.0);
+                let progress = if *is_done { 1.0 } else { self.runner.source().progress().max(by_time) };
                 (phase, progress, simulation.now(), simulation.page_operations())
             }
             State::Verifying(simulation) => ("verify", 1.0, simulation.now(), simulation.page_operations()),
@@ -233,6 +232,7 @@ impl Run {
             fetched: self.runner.fetched(),
             skipped: self.runner.source().skipped(),
             notes: self.runner.source().notes(),
+            waits: self.runner.waits(),
         };
         let outputs = py.detach(|| simulation.finish(&facts));
         Ok(Outcome { outputs, spec_toml: self.spec.loaded.to_toml(), spec_hash: facts.spec_hash })

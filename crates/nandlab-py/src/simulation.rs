@@ -47,6 +47,10 @@ impl nandlab::runner::Source for Requests {
     fn next_request(&mut self) -> Option<Result<Request, TraceError>> {
         self.0.get_mut().ok()?.next_request()
     }
+
+    fn next_of(&mut self, client: usize) -> Option<Result<Request, TraceError>> {
+        self.0.get_mut().ok()?.next_of(client)
+    }
 }
 
 /// Why a run cannot continue.
@@ -80,7 +84,8 @@ pub(crate) struct Simulation {
     /// Hash of the resolved spec.
     hash: String,
     pts: Option<nandlab::drive::PtsOutcome>,
-    requests: Option<[Vec<u64>; 6]>,
+    requests: Option<[Vec<u64>; 7]>,
+    has_clients: bool,
     /// Requests of the warm-up that have not ended.
     warm_up_left: u64,
     stretch: Option<Stretch>,
@@ -134,6 +139,7 @@ impl Simulation {
             hash: loaded.hash(),
             pts: None,
             requests: spec.output.requests.then(Default::default),
+            has_clients: spec.workload.as_ref().is_some_and(|workload| !workload.clients().is_empty()),
             warm_up_left: warm_up,
             stretch: None,
             lived: None,
@@ -200,18 +206,22 @@ impl Simulation {
     /// Plays about `requests` more requests; returns whether the run is done.
     pub(crate) fn play(&mut self, runner: &mut Runner<Requests>, requests: u64) -> Result<bool, Failure> {
         let (rows, warm_up_left) = (&mut self.requests, &mut self.warm_up_left);
+        let has_clients = self.has_clients;
         let on_completed = |done: &Completion| {
             if *warm_up_left > 0 {
                 *warm_up_left -= 1;
                 return;
             }
-            if let Some([arrival, completed, op, offset, length, failed]) = rows {
+            if let Some([arrival, completed, op, offset, length, failed, client]) = rows {
                 arrival.push(done.request.arrival.ns());
                 completed.push(done.completed.ns());
                 op.push(done.request.op as u64);
                 offset.push(done.request.offset);
                 length.push(done.request.len);
                 failed.push(done.failed.map_or(0, |reason| reason as u64 + 1));
+                if has_clients {
+                    client.push(done.request.tag.queue.into());
+                }
             }
         };
         match on!(&mut self.drive, drive => runner.run(drive, requests, on_completed)) {
@@ -299,9 +309,11 @@ impl Simulation {
         };
         let mut tables = on!(&self.drive, drive => tables::of(drive));
         if let Some(columns) = &self.requests {
-            let names = ["arrival_ns", "completed_ns", "op", "offset", "length", "failed"];
-            let column = |(name, values): (&str, &Vec<u64>)| Column::new(name, Values::U64(values.clone()));
-            let columns = names.into_iter().zip(columns).map(column).collect();
+            let names = ["arrival_ns", "completed_ns", "op", "offset", "length", "failed", "client"];
+            let names = &names[..if self.has_clients { 7 } else { 6 }];
+            let column =
+                |(name, values): (&&'static str, &Vec<u64>)| Column::new(*name, Values::U64(values.clone()));
+            let columns = names.iter().zip(columns).map(column).collect();
             tables.push(Table { name: "requests", columns });
         }
         // The speed of the simulation counts the warm-up too.

@@ -77,6 +77,10 @@ pub fn open(
     if workload.repeat > 1 {
         read_again(&workload.source, &format!("workload.repeat = {}", workload.repeat))?;
     }
+    if let spec::Source::Clients(clients) = &workload.source {
+        let limits = generate::Limits { rounds: workload.repeat.max(1), requests_max: workload.requests_max };
+        return Ok(Box::new(generate::ClientsSource::open(clients, logical_bytes, seed, limits)?));
+    }
     let first = open_source(&workload.source, logical_bytes, seed, kept)?;
     if workload.repeat <= 1 && workload.requests_max == 0 {
         return Ok(first);
@@ -90,15 +94,18 @@ pub fn open(
     Ok(Box::new(repeat::Repeat::new(first, reopen, workload.repeat.max(1), workload.requests_max, lenient)))
 }
 
-/// Refuses a trace that can be read only once, such as a pipe. `what` is the setting that reads the trace again, for
-/// the message. Sources other than traces can always be read again. The file is not opened, because opening a pipe
-/// waits for the writer of the pipe.
+/// Refuses a trace that can be read only once, such as a pipe, and clients whose number of requests is known only after
+/// the run. `what` is the setting that reads the workload again, for the message. Other sources can always be read
+/// again. The file is not opened, because opening a pipe waits for the writer of the pipe.
 ///
 /// # Errors
-/// The trace can be read only once.
+/// The trace can be read only once, or a client has a duration.
 pub fn read_again(source: &spec::Source, what: &str) -> Result<(), TraceError> {
-    let spec::Source::Trace(trace) = source else { return Ok(()) };
-    source::trace_read_again(trace, what)
+    match source {
+        spec::Source::Trace(trace) => source::trace_read_again(trace, what),
+        spec::Source::Clients(clients) => generate::read_again(clients, what),
+        spec::Source::Profile(_) | spec::Source::Synthetic(_) => Ok(()),
+    }
 }
 
 /// Opens one trace file, with `kept` as in [`open`].
@@ -131,6 +138,10 @@ fn open_source(
         }
         spec::Source::Synthetic(synthetic) => {
             Ok(Box::new(generate::SyntheticSource::open(synthetic, logical_bytes, seed)?))
+        }
+        spec::Source::Clients(clients) => {
+            let limits = generate::Limits { rounds: 1, requests_max: 0 };
+            Ok(Box::new(generate::ClientsSource::open(clients, logical_bytes, seed, limits)?))
         }
     }
 }

@@ -17,6 +17,12 @@ pub trait Source: Send {
     /// workload.
     fn next_request(&mut self) -> Option<Result<Request, TraceError>>;
 
+    /// The next request of client `client` of `workload.clients`; as [`Source::next_request`] for other sources.
+    fn next_of(&mut self, client: usize) -> Option<Result<Request, TraceError>> {
+        let _ = client;
+        self.next_request()
+    }
+
     /// Records left out so far: damaged ones (`workload.lenient`), and those that state no request.
     fn skipped(&self) -> u64 {
         self.tally().skipped()

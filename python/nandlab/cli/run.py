@@ -23,6 +23,7 @@ def add(parser: Parser) -> None:
         examples="""
 nandlab run examples/demo.toml
 nandlab run examples/demo.toml --set drive.op=0.28 --out out/op28
+nandlab run examples/demo.toml --fio job.fio
 nandlab run examples/demo.toml --json | jq .waf
 """,
     )
@@ -33,6 +34,13 @@ nandlab run examples/demo.toml --json | jq .waf
         help="The spec. A relative path in the spec starts at the directory of the spec.",
     )
     parser.add_sets()
+    parser.add_argument(
+        "--fio",
+        type=Path,
+        metavar="JOB",
+        help="Play the jobs of this fio job file, each as a client (workload.clients), in place of the workload of the "
+        "spec.",
+    )
     parser.add_argument(
         "--out",
         type=Path,
@@ -59,7 +67,14 @@ def run(options: argparse.Namespace) -> End:
     from nandlab import simulate
     from nandlab.progress import RunProgress
 
-    checked = read_spec(options.spec, options.sets)
+    if options.fio is None:
+        checked = read_spec(options.spec, options.sets)
+    else:
+        from nandlab.fio import read_spec_with
+
+        checked, jobs = read_spec_with(options.spec, options.sets, options.fio)
+        for note in jobs.notes():
+            fail(f"fio: {note}")
     name = options.spec.stem
     directory = options.out or Path("out") / name
     try:

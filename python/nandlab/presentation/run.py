@@ -55,6 +55,7 @@ def of_run(result: RunResult) -> Presentation:
     sections = (
         _warm_up(summary),
         _latency(summary),
+        _clients(summary),
         read_levels(summary.ecc),
         _link(summary),
         _controller(summary),
@@ -141,6 +142,37 @@ def _latency(summary: Summary) -> Section | None:
     )
     table = Table(heads, rows)
     return Section("Latency", table, (table,))
+
+
+def _clients(summary: Summary) -> Section | None:
+    clients = summary.clients
+    if clients is None:
+        return None
+    is_long = any(of.latency_us.all.max >= _LONG_US for of in clients.values())
+    rows = []
+    for name, of in clients.items():
+        for op in ("read", "write", "trim", "flush"):
+            latency: LatencyUs = getattr(of.latency_us, op)
+            requests = getattr(of.host, op).count
+            if requests:
+                cells = (
+                    _time(us, is_long) for us in (latency.mean, latency.p50, latency.p99, latency.p999, latency.max)
+                )
+                per_s = number(requests / summary.duration_s) if summary.duration_s else "-"
+                rows.append(Row(f"{name} {op}", (per_s, *cells), _COLOURS.get(op, op)))
+        waiting = of.waiting
+        if waiting is not None:
+            waits = (_time(waiting.mean_us, is_long), "-", "-", "-", _time(waiting.max_us, is_long))
+            rows.append(Row(f"{name} waits", ("-", *waits)))
+    heads = ("client" if is_long else "client, us", "per s", "mean", "p50", "p99", "p99.9", "max")
+    caption = "Latencies of the requests that completed without failure, by client and operation."
+    if any(of.waiting is not None for of in clients.values()):
+        caption += (
+            " Waits: from the time at which a request was due to its submission, over all requests of the client."
+        )
+    table = Table(heads, tuple(rows), caption)
+    figures = tuple(Figure(name, f"{number(of.iops)} IOPS, {number(of.mb_per_s)} MB/s") for name, of in clients.items())
+    return Section("Clients", table, (table,), figures)
 
 
 def _time(us: float, is_long: bool) -> str:
@@ -305,6 +337,8 @@ def _others(summary: Summary) -> Iterable[Section]:
         if name in _SHOWN or not isinstance(section, Record):
             continue
         values = [(key, value) for key, value in section.items() if isinstance(value, int | float)]
+        if not values:
+            continue
         figures = tuple(Figure(words(key), number(value)) for key, value in values)
         glance = Figure(words(name), ", ".join(f"{figure.value} {figure.label}" for figure in figures))
         yield Section(words(name).capitalize(), (glance,), figures=figures)

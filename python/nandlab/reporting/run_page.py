@@ -43,6 +43,7 @@ def run_page(result: RunResult) -> Page:
         ("Settings", [*settings_of(tomllib.loads(result.spec_toml)), spec_of(result.spec_toml)]),
         said("Warm-up"),
         said("Latency", *latency(result)),
+        said("Clients"),
         said("Read levels", read_levels(summary)),
         said("Link"),
         said("Mapping cache"),
@@ -76,7 +77,17 @@ _LAST = ("Flash operations by cause", "Energy", "SMART", "Counters", "The simula
 #: The sections that the page places; it shows others before the dies.
 _PLACED = frozenset(
     {
-        *("Warm-up", "Latency", "Read levels", "Link", "Mapping cache", "Write cache", "Power loss", "Capacitor"),
+        *(
+            "Warm-up",
+            "Latency",
+            "Clients",
+            "Read levels",
+            "Link",
+            "Mapping cache",
+            "Write cache",
+            "Power loss",
+            "Capacitor",
+        ),
         *("Steady state", "Migration", "Refresh", *_LAST),
     }
 )

@@ -138,7 +138,7 @@ impl ValueKind {
     }
 
     /// The choices of a slot, or of a slot that is one of several alternatives.
-    pub(super) fn slot(&self) -> Option<&'static [Policy]> {
+    pub fn slot(&self) -> Option<&'static [Policy]> {
         match self {
             ValueKind::Either(kinds) => kinds.iter().find_map(ValueKind::policies),
             kind => kind.policies(),

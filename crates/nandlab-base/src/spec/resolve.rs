@@ -194,10 +194,11 @@ fn meaning(key: &Key, layers: &Layers) -> Meaning {
             let present =
                 one_of.keys.iter().find_map(|path| Some((path, layers.entries.get(path)?.location.rank)));
             let (which, rank) = present.map_or((one_of.without, 0), |(path, rank)| (*path, rank));
+            let owners = if present.is_some() { paths.join(" or ") } else { paths[0].to_owned() };
             Meaning::No {
                 rank,
-                message: format!("belongs to {}, but {} is {which}", paths[0], one_of.what),
-                remedy: format!("take the line out, or give {} instead", paths[0]),
+                message: format!("belongs to {owners}, but {} is {which}", one_of.what),
+                remedy: format!("take the line out, or give {owners} instead"),
             }
         }
         When::Is(controlling, values) => {

@@ -8,6 +8,8 @@
 //! to end within the span. Sequential addressing advances with every request, whatever its operation, and starts over
 //! if the next request does not fit into the rest of the span. A random permutation of the slots maps Zipf ranks to
 //! slots. With `hot`, the slots of the lowest ranks under this permutation are hot.
+//!
+//! A client of `workload.clients` is a synthetic workload whose span may begin elsewhere.
 
 use super::{Scatter, Zipf};
 use crate::error::{ErrorKind, TraceError};
@@ -15,6 +17,7 @@ use crate::source::Source;
 use nandlab_base::base::request::{Op, Request};
 use nandlab_base::base::rng::Stream;
 use nandlab_base::base::units::{Time, US};
+use nandlab_base::clients::stream_name;
 use nandlab_base::workload::{Address, SyntheticSpec};
 
 enum Pick {
@@ -33,6 +36,8 @@ pub struct SyntheticSource {
     /// Sizes in bytes and their cumulative weights.
     sizes: Vec<(u64, f64)>,
     align: u64,
+    /// The first byte of the span.
+    begin: u64,
     span_bytes: u64,
     slots: u64,
     pick: Pick,
@@ -41,8 +46,14 @@ pub struct SyntheticSource {
     addresses: Stream,
 }
 
-fn impossible(key: &str, message: String, remedy: &str) -> TraceError {
-    TraceError::new(ErrorKind::Setting, format!("workload.synthetic.{key}: {message}"), remedy)
+/// The part of the logical space that a workload addresses, and the names of its keys and random streams.
+pub(super) struct Place<'a> {
+    pub(super) begin: u64,
+    pub(super) bytes: u64,
+    /// The key of the workload, for errors.
+    pub(super) key: &'a str,
+    /// The number of the client; 0 for a workload without clients.
+    pub(super) client: usize,
 }
 
 impl SyntheticSource {
@@ -51,6 +62,16 @@ impl SyntheticSource {
     /// # Errors
     /// A span smaller than the largest request; an impossible share, exponent, size, weight or alignment.
     pub fn open(spec: &SyntheticSpec, logical_bytes: u64, seed: u64) -> Result<Self, TraceError> {
+        let end = libm::floor(logical_bytes as f64 * spec.span) as u64;
+        let bytes = end.checked_div(spec.align_bytes).unwrap_or(0) * spec.align_bytes;
+        Self::within(spec, &Place { begin: 0, bytes, key: "workload.synthetic", client: 0 }, seed)
+    }
+
+    /// As [`SyntheticSource::open`], in the part `place` of the logical space.
+    pub(super) fn within(spec: &SyntheticSpec, place: &Place<'_>, seed: u64) -> Result<Self, TraceError> {
+        let impossible = |key: &str, message: String, remedy: &str| {
+            TraceError::new(ErrorKind::Setting, format!("{}.{key}: {message}", place.key), remedy)
+        };
         for (key, share) in [
             ("read_fraction", spec.read_fraction),
             ("trim_fraction", spec.trim_fraction),
@@ -85,8 +106,7 @@ impl SyntheticSource {
                 "use for example \"4KiB\"",
             ));
         }
-        let span_bytes =
-            libm::floor(logical_bytes as f64 * spec.span) as u64 / spec.align_bytes * spec.align_bytes;
+        let span_bytes = place.bytes;
         let largest = sizes.iter().map(|s| s.0).max().unwrap_or(0);
         if largest > span_bytes {
             return Err(impossible(
@@ -94,11 +114,11 @@ impl SyntheticSource {
                 format!(
                     "expected a span of at least the largest request, {largest} bytes, found {span_bytes} bytes"
                 ),
-                "raise workload.synthetic.span, or lower workload.synthetic.size",
+                &format!("raise {0}.span, or lower {0}.size", place.key),
             ));
         }
         let slots = span_bytes / spec.align_bytes;
-        let stream = |name: &str| Stream::new(seed, &format!("workload.synthetic.{name}"));
+        let stream = |name: &str| Stream::new(seed, &stream_name(place.client, name));
         let mut scattering = stream("scatter");
         let pick = match spec.address {
             Address::Sequential => Pick::Sequential { next: 0 },
@@ -132,6 +152,7 @@ impl SyntheticSource {
             read_fraction: spec.read_fraction,
             sizes,
             align: spec.align_bytes,
+            begin: place.begin,
             span_bytes,
             slots,
             pick,
@@ -172,7 +193,7 @@ impl SyntheticSource {
                 scatter.at(rank)
             }
         };
-        slot.min(highest) * self.align
+        self.begin + slot.min(highest) * self.align
     }
 }
 

@@ -15,7 +15,6 @@ pub use crate::write_cache::{CacheStats, CacheSummary};
 
 use super::Drive;
 use super::series::{DieSeries, Series, Window};
-use super::spec::Arrival;
 use super::warm_up::Beginning;
 use crate::base::counters::{CounterSet, Declared};
 use crate::base::geometry::{DieId, Geometry, LaneId};
@@ -261,7 +260,7 @@ impl<P: Probe> Drive<P> {
     /// `steady_state` of the summary.
     pub(crate) fn steady_state(&self) -> Option<SteadySummary> {
         let (record, workload) = (&self.path.host.record, self.spec.workload.as_ref());
-        let is_closed = workload.is_some_and(|workload| matches!(workload.arrival, Arrival::QueueDepth(_)));
+        let is_closed = workload.is_some_and(|workload| workload.is_closed());
         let requests = record.latency.iter().map(|host| host.count).sum();
         let repeat = workload.map_or(1, |workload| workload.repeat).into();
         let now = record.count(self.core.now(), self.core.operations());

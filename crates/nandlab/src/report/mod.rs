@@ -23,7 +23,7 @@ pub use power_json::{PowerRecord, power};
 pub use schema::schema;
 pub use smart::smart;
 pub use stretch::{LifeRow, Stretch};
-pub use summary::{PreconditionSummary, RunFacts, Summary, VerifiedSummary, summary};
+pub use summary::{ClientSummary, PreconditionSummary, RunFacts, Summary, VerifiedSummary, Waits, summary};
 pub use table::{Column, Table, Values};
 pub use taps::Taps;
 pub use timeline::Timeline;

@@ -12,7 +12,7 @@ use crate::drive::notes::{
 };
 use crate::drive::spec::op_for_waf;
 use crate::drive::spec::{
-    Arrival, DirtyBudget, Eviction, MapSpec, RberSpec, RefreshPolicySpec, Source, Spec, StartLevel,
+    DirtyBudget, Eviction, MapSpec, RberSpec, RefreshPolicySpec, Source, Spec, StartLevel,
 };
 use crate::drive::stats::SuspendStats;
 use crate::drive::{Drive, FailReason};
@@ -212,10 +212,7 @@ fn unmapped<P: Probe>(drive: &Drive<P>) -> Option<Note> {
 }
 
 fn backlog<P: Probe>(drive: &Drive<P>) -> Option<Note> {
-    let is_closed = |arrival: &Arrival| matches!(arrival, Arrival::QueueDepth(_));
-    if drive.spec().workload.as_ref().is_none_or(|workload| is_closed(&workload.arrival)) {
-        return None;
-    }
+    let workload = drive.spec().workload.as_ref().filter(|workload| !workload.is_closed())?;
     let stats = drive.stats();
     let [read, write] = [Op::Read, Op::Write].map(|op| &stats.host[op as usize]);
     // Little's law: mean number of outstanding requests = sum of latencies / length of the run.
@@ -224,16 +221,22 @@ fn backlog<P: Probe>(drive: &Drive<P>) -> Option<Note> {
     if outstanding.is_nan() || outstanding <= BACKLOG_REQUESTS {
         return None;
     }
-    Note::warning(
-        "backlog",
+    let requests = count(outstanding.round() as u64);
+    let latency = duration(seconds / (read.count + write.count) as f64);
+    let text = if workload.clients().is_empty() {
         format!(
-            "The drive did not keep up with the arrivals: {} requests were outstanding on average, with a mean latency of \
-             {}. A host limits its queue, so these latencies would not occur in practice. Remedy: stretch the arrivals with \
-             workload.time_scale, set workload.arrival = {{ queue_depth = 32 }}, or take a faster drive.",
-            count(outstanding.round() as u64),
-            duration(seconds / (read.count + write.count) as f64)
-        ),
-    )
+            "The drive did not keep up with the arrivals: {requests} requests were outstanding on average, with a mean latency of \
+             {latency}. A host limits its queue, so these latencies would not occur in practice. Remedy: stretch the arrivals with \
+             workload.time_scale, set workload.arrival = {{ queue_depth = 32 }}, or take a faster drive."
+        )
+    } else {
+        format!(
+            "The drive did not keep up with the arrivals of the clients: {requests} requests were due and not completed on \
+             average, with a mean latency of {latency}, which grows with the length of the run. Remedy: give the clients \
+             (workload.clients) a lower iops or arrival = {{ queue_depth = 32 }}, or take a faster drive."
+        )
+    };
+    Note::warning("backlog", text)
 }
 
 // -------------------------------------------------------------------------------------------------------------

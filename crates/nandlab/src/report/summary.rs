@@ -4,12 +4,12 @@ use super::notes::{WAF_REMEDY, notes};
 use crate::base::note::Note;
 use crate::base::numbers::{number, ratio};
 use crate::base::units::Span;
-use crate::drive::spec::RefreshPolicySpec;
 use crate::drive::spec::op_for_waf;
+use crate::drive::spec::{ClientSpec, RefreshPolicySpec};
 use crate::drive::stats::{
     BufferStats, CacheSummary, CapacitorSummary, Counters, EccStats, EccSummary, GcStats, LatencyUs,
-    MapSummary, MigrationSummary, PowerLoss, PowerSummary, RefreshSummary, SteadySummary, SuspendStats,
-    VictimMs,
+    MapSummary, MigrationSummary, PowerLoss, PowerSummary, RefreshSummary, Stats, SteadySummary,
+    SuspendStats, VictimMs,
 };
 use crate::drive::{Drive, FailReason, LinkDirection};
 use crate::flash::SuperblockState;
@@ -38,6 +38,22 @@ pub struct RunFacts {
     pub skipped: u64,
     /// Notes on the source of the requests.
     pub notes: Vec<Note>,
+    /// What waited at each client (`Runner::waits`); empty without clients.
+    pub waits: Vec<Waits>,
+}
+
+/// What a client has submitted after the warm-up, and the requests that waited at the client because too many others
+/// were outstanding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waits {
+    /// Number of requests that have been submitted.
+    pub submitted: u64,
+    /// Number of requests that were submitted after they were due.
+    pub waited: u64,
+    /// Sum of the times from due to submission, in nanoseconds.
+    pub sum_ns: u128,
+    /// The longest time from due to submission.
+    pub max_ns: Span,
 }
 
 /// Requests of one kind that completed without failure.
@@ -118,6 +134,80 @@ fn by_tag(tags: &ByTag) -> TagsSummary {
         by.iter().map(of).collect()
     };
     TagsSummary { queues: of_all(&tags.queues), placements: of_all(&tags.placements) }
+}
+
+/// Requests that waited at a client, because it had as many outstanding requests as it may have.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct WaitingSummary {
+    /// Requests that were submitted after they were due.
+    #[schemars(extend("unit" = "requests"))]
+    pub requests: u64,
+    /// Mean time from due to submission, over all requests that the client submitted.
+    #[schemars(extend("unit" = "us"))]
+    pub mean_us: f64,
+    /// Longest time from due to submission.
+    #[schemars(extend("unit" = "us"))]
+    pub max_us: f64,
+}
+
+/// Requests of one client that completed without failure.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ClientSummary {
+    /// Requests that completed without failure, by kind.
+    pub host: HostRequests,
+    /// Latency of the requests that completed without failure.
+    pub latency_us: LatencyByOp,
+    /// Reads and writes completed without failure, per second of simulated time.
+    #[schemars(extend("unit" = "requests/s"))]
+    pub iops: f64,
+    /// Data of the reads and writes completed without failure, per second of simulated time.
+    #[schemars(extend("unit" = "MB/s"))]
+    pub mb_per_s: f64,
+    /// Requests that waited at the client; null for a client without a limit `outstanding`.
+    pub waiting: Option<WaitingSummary>,
+}
+
+impl ClientSummary {
+    fn of(client: &ClientSpec, host: [&Latency; 4], waits: Option<&Waits>, seconds: f64) -> Self {
+        let moved = [host[Op::Read as usize], host[Op::Write as usize]];
+        let per_s = |sum: u64| ratio(sum as f64, seconds);
+        let (requests, latency_us) = requests(host);
+        let us = |ns: f64| number(ns * 1e-3);
+        Self {
+            host: requests,
+            latency_us,
+            iops: number(per_s(moved.iter().map(|of| of.count).sum())),
+            mb_per_s: number(per_s(moved.iter().map(|of| of.bytes).sum()) * 1e-6),
+            waiting: waits.filter(|_| client.outstanding.is_some()).map(|waits| WaitingSummary {
+                requests: waits.waited,
+                mean_us: us(ratio(waits.sum_ns as f64, waits.submitted as f64)),
+                max_us: us(waits.max_ns.ns() as f64),
+            }),
+        }
+    }
+}
+
+/// `clients` of the summary: the requests with the queue of each client.
+fn clients(
+    clients: &[ClientSpec],
+    stats: &Stats<'_>,
+    waits: &[Waits],
+    seconds: f64,
+) -> Option<BTreeMap<String, ClientSummary>> {
+    let none = Latency::new();
+    let of = |(number, client): (usize, &ClientSpec)| {
+        let host = match stats.by_tag {
+            Some(tags) => {
+                let by_op = tags.queues.get(&(number as u16)).map(|ByOp(by_op)| by_op.each_ref());
+                by_op.map_or([&none; 4], |by_op| by_op.map(|of| of.as_deref().unwrap_or(&none)))
+            }
+            // All requests so far have queue 0.
+            None if number == 0 => stats.host.each_ref(),
+            None => [&none; 4],
+        };
+        (client.name.clone(), ClientSummary::of(client, host, waits.get(number), seconds))
+    };
+    (!clients.is_empty()).then(|| clients.iter().enumerate().map(of).collect())
 }
 
 /// Requests that failed, by reason.
@@ -471,6 +561,9 @@ pub struct Summary {
     /// The requests by queue and by placement; absent while all requests have queue 0 and placement 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by_tag: Option<TagsSummary>,
+    /// The requests of each client (`workload.clients`), by the client's name; absent without clients.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clients: Option<BTreeMap<String, ClientSummary>>,
 }
 
 /// A policy from outside.
@@ -657,6 +750,11 @@ impl Summary {
                 duration_s: number(duration.seconds()),
             }),
             by_tag: stats.by_tag.map(by_tag),
+            clients: drive
+                .spec()
+                .workload
+                .as_ref()
+                .and_then(|workload| clients(workload.clients(), &stats, &run.waits, seconds)),
         }
     }
 }

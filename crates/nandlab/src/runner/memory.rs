@@ -7,7 +7,7 @@
 use crate::base::geometry::Geometry;
 use crate::demand_map::{ENTRY_BYTES, Mapping};
 use crate::drive::spec::{
-    Address, EcCacheSpec, MapSpec, PreconditionSpec, RberSpec, RefreshPolicySpec, Source, Spec,
+    Address, EcCacheSpec, MapSpec, PreconditionSpec, RberSpec, RefreshPolicySpec, Source, Spec, SyntheticSpec,
 };
 use crate::flash::{CopybackErrors, Ecc, Rare, Superblock};
 use crate::host::{Oracle, Promises};
@@ -36,6 +36,9 @@ const ERROR_ENTRY_BYTES: u64 = 24;
 /// Measured with a million operations, each a page read for a request of its own (1,600 bytes if half of the operations
 /// are writes).
 const OPERATION_BYTES: u64 = 1760;
+
+/// Bytes of the latencies of a client's requests with one operation.
+const LATENCY_BYTES: u64 = 290_000;
 
 /// Bytes of a request in `requests.parquet`: six columns in the core, and the arrays that Python builds from these
 /// columns. Measured with four million requests.
@@ -131,6 +134,9 @@ impl Memory {
         let oracle = Oracle::BYTES_PER_LPN * logical_units
             + logical_units / 8
             + Oracle::BYTES_PER_WRITTEN_LPN * touched.asked.min(logical_units);
+        // Latencies of reads, writes, TRIMs and flushes of each client, and of each placement.
+        let clients = spec.workload.as_ref().map_or(0, |workload| 4 * (workload.clients().len() as u64 + 1));
+        let clients = if clients > 4 { clients } else { 0 };
         // Preconditioning, recovery and writing results never overlap in time.
         let temporary =
             touched.precondition_bytes.max(recovery).max(superblocks * Table::BYTES_PER_SUPERBLOCK);
@@ -151,7 +157,7 @@ impl Memory {
             oracle: when(verify, oracle),
             records: spec.output.timeline_operations.min(touched.operations).saturating_mul(OPERATION_BYTES)
                 + when(spec.output.requests, touched.recorded.saturating_mul(REQUEST_BYTES)),
-            fixed: FIXED_BYTES + temporary,
+            fixed: FIXED_BYTES + clients.saturating_mul(LATENCY_BYTES) + temporary,
         }
     }
 
@@ -226,17 +232,43 @@ impl Touched {
     fn by_workload(spec: &Spec, unit_bytes: u64, logical_units: u64) -> (u64, u64, u64, u64) {
         let Some(workload) = &spec.workload else { return (u64::MAX, u64::MAX, u64::MAX, u64::MAX) };
         let requests_max = if workload.requests_max > 0 { workload.requests_max } else { u64::MAX };
+        let clients = workload.clients();
+        if !clients.is_empty() {
+            let shares = clients.iter().map(|client| {
+                let (_, bytes) =
+                    client.span.bytes(logical_units.saturating_mul(unit_bytes), client.align_bytes);
+                let span = bytes as f64 / unit_bytes as f64;
+                Self::by_synthetic(spec, &client.synthetic(), unit_bytes, span, u64::MAX)
+            });
+            let (requests, asked, physical, logical) = shares.fold((0u64, 0u64, 0u64, 0u64), |sum, of| {
+                let add = u64::saturating_add;
+                (add(sum.0, of.0), add(sum.1, of.1), add(sum.2, of.2), add(sum.3, of.3))
+            });
+            return (requests.min(requests_max), asked, physical, logical);
+        }
         let Source::Synthetic(synthetic) = &workload.source else {
             return (requests_max, u64::MAX, u64::MAX, u64::MAX);
         };
-        let requests = synthetic.requests.saturating_mul(workload.repeat.into()).min(requests_max);
+        let span = synthetic.span * logical_units as f64;
+        Self::by_synthetic(spec, synthetic, unit_bytes, span, requests_max)
+    }
+
+    /// [`Self::by_workload`] of a synthetic workload that addresses `span` units, and of at most `requests_max` requests.
+    fn by_synthetic(
+        spec: &Spec,
+        synthetic: &SyntheticSpec,
+        unit_bytes: u64,
+        span: f64,
+        requests_max: u64,
+    ) -> (u64, u64, u64, u64) {
+        let repeat = spec.workload.as_ref().map_or(1, |workload| workload.repeat);
+        let requests = synthetic.requests.saturating_mul(repeat.into()).min(requests_max);
         let weights: f64 = synthetic.sizes.iter().map(|&(_, weight)| weight).sum();
         let weighted_units =
             |&(bytes, weight): &(u64, f64)| (bytes.div_ceil(unit_bytes) + 1) as f64 * weight / weights;
         let units_per_request: f64 = synthetic.sizes.iter().map(weighted_units).sum();
         let writes = requests as f64 * (1.0 - synthetic.read_fraction - synthetic.trim_fraction).max(0.0);
         let written = writes * units_per_request;
-        let span = synthetic.span * logical_units as f64;
         // A write to a random address touches one huge page of the map, which has 4 bytes per entry.
         let reach =
             if synthetic.address == Address::Sequential { written } else { writes * HUGE_PAGE as f64 / 4.0 };

@@ -1,5 +1,8 @@
 //! `precondition.map_reads`: maps the units that a workload reads before it writes them.
 //!
+//! The order of the requests of several clients depends on the drive. So a unit is mapped that a client reads before that
+//! client writes it, whatever the others do.
+//!
 //! A first pass through the workload finds these units and writes each that is not mapped, in no simulated time. SSDsim
 //! calls this step preprocessing the trace.
 
@@ -24,7 +27,7 @@ pub fn map_reads<S: Source, P: Probe>(
     let unit_bytes = u64::from(drive.geometry().unit_bytes);
     let units = drive.geometry().logical_units;
     let mut written = vec![0u64; units.div_ceil(64) as usize];
-    let (mut mapped, mut seen) = (0, 0u64);
+    let (mut mapped, mut seen, mut client) = (0, 0u64, 0);
     while let Some(request) = runner.take(drive)? {
         seen += 1;
         if seen % STRIDE == 0 && !watch(0.0) {
@@ -34,6 +37,10 @@ pub fn map_reads<S: Source, P: Probe>(
             continue;
         }
         let last = (request.offset.saturating_add(request.len) - 1) / unit_bytes;
+        if request.tag.queue != client {
+            client = request.tag.queue;
+            written.fill(0);
+        }
         // Units beyond the capacity are left out here; in the run the drive refuses their request.
         for lpn in request.offset / unit_bytes..=last.min(u64::from(units) - 1) {
             let (word, bit) = (lpn as usize / 64, 1 << (lpn % 64));

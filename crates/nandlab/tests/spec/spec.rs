@@ -783,6 +783,34 @@ fn later_layers_override_earlier_ones() {
 }
 
 #[test]
+fn clients_have_the_defaults_of_a_synthetic_workload_and_arrivals_of_their_own() {
+    let text = "[[workload.clients]]\nname = \"a\"\n[[workload.clients]]\nname = \"b\"\nspan = { from = \"1MiB\", to = 0.5 }\n\
+                arrival = { iops = 50, process = \"poisson\" }\noutstanding = 4\nduration = \"2s\"\n";
+    let workload = spec_with(text, &[]).workload.unwrap();
+    let [a, b] = workload.clients() else { panic!() };
+    let Source::Synthetic(synthetic) =
+        spec_with("[workload]\nsynthetic = {}\n", &[]).workload.unwrap().source
+    else {
+        panic!()
+    };
+    assert_eq!(a.synthetic(), synthetic);
+    assert_eq!((a.arrival, a.outstanding_max(), a.duration), (Arrival::QueueDepth(32), 32, None));
+    assert_eq!((b.arrival, b.outstanding_max()), (Arrival::Poisson(50.0), 4));
+    assert_eq!(b.duration.map(|duration| duration.ns()), Some(2_000 * MS.ns()));
+    // The ends of the span are rounded inwards to the alignment.
+    assert_eq!(b.span.bytes(10 << 20, 4096), (1 << 20, 4 << 20));
+    assert_eq!(b.span.bytes((10 << 20) + 4096, 4096), (1 << 20, 4 << 20));
+    assert!(!workload.is_closed());
+    let even = "[workload]\nsynthetic = {}\narrival = { iops = 50, process = \"even\" }\n";
+    assert_eq!(spec_with(even, &[]).workload.unwrap().arrival, Arrival::Iops(50.0));
+    let poisson = spec_with(even, &["workload.arrival.process=poisson"]).workload.unwrap().arrival;
+    assert_eq!(poisson, Arrival::Poisson(50.0));
+    // A client replaces the source of the file and its arrival.
+    let replaced = spec_with(even, &["workload.clients=[{ name = \"c\" }]"]).workload.unwrap();
+    assert_eq!(replaced.clients()[0].name, "c");
+}
+
+#[test]
 fn set_replaces_the_source_of_the_workload_with_the_keys_of_that_source() {
     let file = "[workload]\ntrace = \"a.csv\"\nformat = \"msr\"\nbeyond = \"wrap\"\n";
     let workload = spec_with(file, &["workload.synthetic={ requests = 5 }"]).workload.unwrap();

@@ -1454,8 +1454,106 @@ fn impossible_preconditioning_is_an_error() {
 }
 
 #[test]
+fn wrong_clients_are_errors() {
+    let of = |clients: &str| format!("[workload]\nclients = [\n{clients}\n]\n");
+    let at = |line: u32, what: &str| format!("run.toml:{line}: workload.clients[{}].{what}", line - 3);
+    for (clients, text) in [
+        (
+            "{ name = \"a\" },\n{ name = \"a\" }",
+            at(4, "name: \"a\" is also the name of client 0\n  remedy: give each client a name of its own"),
+        ),
+        (
+            "{ name = \"a.b\" }",
+            at(
+                3,
+                "name: \"a.b\" contains a point, which separates the parts of a result's path\n  remedy: write \"a-b\"",
+            ),
+        ),
+        (
+            "{ requests = 3 }",
+            at(3, "name: missing\n  remedy: add name = \"NAME\" (the client's name in results)"),
+        ),
+        (
+            "{ name = \"a\", span = { from = 0.5, to = 0.5 } }",
+            at(
+                3,
+                "span: the span from 0.5 to 0.5 is empty\n  remedy: write a span such as { from = 0.25, to = 0.5 }",
+            ),
+        ),
+        (
+            "{ name = \"a\" },\n{ name = \"b\", read_fraction = 0.7, trim_fraction = 0.5 }",
+            at(
+                4,
+                "trim_fraction: the shares 0.7 of reads and 0.5 of TRIMs add up to more than 1\n  remedy: read_fraction + \
+                   trim_fraction must be at most 1",
+            ),
+        ),
+        (
+            "{ name = \"a\", arrival = { iops = 5 }, think_time = \"1ms\" }",
+            at(
+                3,
+                "think_time: has no effect on an open loop, whose requests are due at their own times\n  remedy: leave \
+                   think_time out, or write arrival = { queue_depth = 1 }",
+            ),
+        ),
+        (
+            "{ name = \"a\", outstanding = 5 }",
+            at(
+                3,
+                "outstanding: has no effect on a closed loop, whose queue_depth is the number of outstanding requests\n  \
+                   remedy: leave outstanding out, or write arrival = { iops = 20000 }",
+            ),
+        ),
+        (
+            "{ name = \"a\", arrival = { iops = 5 }, latency_from = \"submission\" }",
+            at(
+                3,
+                "latency_from: \"submission\" has no effect on a client whose requests never wait at it\n  remedy: leave \
+                   latency_from out, or limit an open loop with outstanding = 32",
+            ),
+        ),
+        (
+            "{ name = \"a\", placement = 1 }",
+            at(3, "placement: the drive has no placement 1: it has 1\n  remedy: set a placement below 1"),
+        ),
+        ("{ name = \"a\", start = \"200000d\" }", "run.toml:3: workload.clients[0].start".to_owned()),
+    ] {
+        let errors = says(&of(clients));
+        assert!(errors.contains(&text), "{clients}: {errors}");
+    }
+    let drive = "[drive]\nchannels = 1\nchips_per_channel = 1\nblocks_per_plane = 32\npages_per_block = 16\npage_size = \"4KiB\"\nop = 1.0\n";
+    for (client, text) in [
+        ("span = { from = \"0KiB\", to = \"1TiB\" }", "the span ends at 1TiB, beyond the"),
+        ("span = { from = 0.9, to = 0.91 }, size = \"128KiB\"", "do not fit into a span of"),
+    ] {
+        let errors = says(&format!("{drive}{}", of(&format!("{{ name = \"a\", {client} }}"))));
+        assert!(errors.contains(text), "{errors}");
+    }
+    assert!(
+        says("[workload]\nclients = []\n")
+            .starts_with("run.toml:2: workload.clients: an empty list\n  remedy: write")
+    );
+    golden(
+        "[workload]\nsynthetic = {}\nclients = [{ name = \"a\" }]\n",
+        "run.toml:3: workload.clients: conflicts with workload.synthetic\n  remedy: keep exactly one of workload.trace, \
+         workload.profile, workload.synthetic, workload.clients",
+    );
+    golden(
+        "[workload]\nclients = [{ name = \"a\" }]\narrival = { iops = 5 }\n",
+        "run.toml:3: workload.arrival: belongs to workload.trace or workload.profile or workload.synthetic, but the workload \
+         is workload.clients\n  remedy: take the line out, or give workload.trace or workload.profile or workload.synthetic \
+         instead",
+    );
+    golden(
+        "[workload]\nclients = [{ name = \"a\" }]\ndevice = \"sda\"\n",
+        "run.toml:3: workload.device: belongs to workload.trace, but the workload is workload.clients\n  remedy: take the \
+         line out, or give workload.trace instead",
+    );
+}
+
+#[test]
 fn wrong_workloads_are_errors() {
-    let sources = "workload.trace, workload.profile, workload.synthetic";
+    let sources = "workload.trace, workload.profile, workload.synthetic, workload.clients";
     golden(
         "[workload]\nprofile = \"msr/hm_0\"\nwhole_pages = 4096\n",
         "run.toml:3: workload.whole_pages: expected true or false, found the number 4096\n  remedy: write true or false",

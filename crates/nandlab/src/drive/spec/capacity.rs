@@ -11,7 +11,8 @@ use crate::base::geometry::logical_units;
 use crate::ftl::needs::{Demands, GAIN_SUPERBLOCKS, Need, SuperblockNeeds};
 use crate::ftl::streams::StreamSpec;
 use crate::migration::spec::MigrationPolicySpec;
-use crate::spec::{Check, FromVal, Resolved, Rule, Val};
+use crate::spec::{Check, FromVal, Resolved, Rule, Val, show_size};
+use nandlab_base::clients::ClientSpan;
 
 /// The largest number of units of a drive. A PPN has 32 bits; the two highest values are no PPNs, so that PPN + 1, as
 /// in a map entry, has 32 bits too.
@@ -53,6 +54,7 @@ fn capacity(check: &mut Check<'_>) -> Option<()> {
     reserve(check, &capacity);
     precondition(check, &capacity);
     requests_fit(check, &capacity);
+    clients_fit(check, &capacity);
     Some(())
 }
 
@@ -320,6 +322,43 @@ fn requests_fit(check: &mut Check<'_>, c: &Capacity) -> Option<()> {
     }
     Some(())
 }
+
+/// The span of each client must be within the drive, and have room for the client's requests. A client's placement must be
+/// one of the drive.
+fn clients_fit(check: &mut Check<'_>, c: &Capacity) -> Option<()> {
+    const KEY: &str = "workload.clients";
+    let logical_bytes = c.logical_units * c.unit_bytes;
+    for (i, client) in check.get(KEY)?.list().iter().enumerate() {
+        let span = ClientSpan::from_val(client.field("span"));
+        let Val::Sizes(sizes) = client.field("size") else { return None };
+        let (largest, align) = (sizes.last()?.0, client.field("align").int());
+        let (_, bytes) = span.bytes(logical_bytes, align);
+        let end = span.to.bytes(logical_bytes);
+        if end > logical_bytes {
+            let message = format!(
+                "the span ends at {}, beyond the {} of the drive",
+                span.to.show(),
+                show_size(logical_bytes)
+            );
+            let remedy = format!("set to = \"{}\" at most, or a larger drive", show_size(logical_bytes));
+            check.error_in_list(KEY, i, "span", message, remedy);
+        } else if largest.max(align) > bytes {
+            let message =
+                format!("requests of up to {largest} bytes do not fit into a span of {bytes} bytes");
+            check.error_in_list(KEY, i, "size", message, "set smaller requests, or a larger span");
+        }
+        let placement = client.field("placement").int();
+        if placement >= PLACEMENTS {
+            let message = format!("the drive has no placement {placement}: it has {PLACEMENTS}");
+            let remedy = format!("set a placement below {PLACEMENTS}");
+            check.error_in_list(KEY, i, "placement", message, remedy);
+        }
+    }
+    Some(())
+}
+
+/// The number of placements of a drive; no key sets more yet.
+const PLACEMENTS: u64 = 1;
 
 /// The needs of a mechanism as text for the error; `None` if it needs no superblocks.
 fn need_text(need: &Need) -> Option<String> {

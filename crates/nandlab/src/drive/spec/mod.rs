@@ -38,8 +38,9 @@ pub use crate::refresh::spec::{EcCacheSpec, FcrSpec, RefreshPolicySpec, RefreshP
 pub use crate::sched::{CommandTimes, OffChipRate, Scheduler, SuspendSpec, SuspendTimes, TimingSpec};
 pub use crate::write_cache::{CacheSpec, DirtyBudget, FlushTo, ReadRoom};
 pub use energy::EnergySpec;
+pub use nandlab_base::clients::{Bound, ClientSpan, ClientSpec, LatencyFrom, stream_name};
 pub use nandlab_base::workload::{
-    Address, Arrival, Beyond, DeviceChoice, Only, Part, ProfileSpec, SKIPPED_MAX, Source, SyntheticSpec,
+    Address, Arrival, Beyond, DeviceChoice, Due, Only, Part, ProfileSpec, SKIPPED_MAX, Source, SyntheticSpec,
     TraceFormat, TraceSpec, Window, WorkloadSpec,
 };
 pub use needs::{demands, fit_to_writes, op_for_waf, streams, superblock_needs};
@@ -305,7 +306,7 @@ mod tests {
                 }
                 When::Holds { of, .. } => assert!(TABLE.find(of).is_some(), "{of}"),
                 When::Is(path, values) => {
-                    let policies = TABLE.find(path).and_then(|key| key.kind.policies()).expect(path);
+                    let policies = TABLE.find(path).and_then(|key| key.kind.slot()).expect(path);
                     assert!(values.iter().all(|value| policies.iter().any(|p| p.name == *value)));
                 }
             }

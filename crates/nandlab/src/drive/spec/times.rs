@@ -4,10 +4,11 @@ use super::least;
 use crate::base::units::{Span, Time};
 use crate::base::words::duration;
 use crate::flash::AgeClock;
-use crate::spec::{Check, OPERATION_NS_MAX, Rule, Val, show_num, show_time};
+use crate::spec::{Check, FromVal, OPERATION_NS_MAX, Rule, Val, show_num, show_time};
+use nandlab_base::clients::ClientSpec;
 use nandlab_base::workload::{Arrival, burst_requests};
 
-pub(super) const RULES: &[Rule] = &[arrivals_end, scaled_times, transfers, power_cut];
+pub(super) const RULES: &[Rule] = &[arrivals_end, clients_end, scaled_times, transfers, power_cut];
 
 /// The last simulated time, and the text that states the reason.
 fn end(check: &Check<'_>) -> Option<(Time, String)> {
@@ -47,12 +48,44 @@ fn arrivals_end(check: &mut Check<'_>) -> Option<()> {
     let in_time = least(0, requests, is_late).unwrap_or(requests);
     let message = format!("of {requests} requests only {in_time} arrive before the end: {what}");
     let remedy = match arrival {
-        Arrival::Iops(_) => {
+        Arrival::Iops(_) | Arrival::Poisson(_) => {
             format!("set at least iops = {}, or fewer requests", ceil(requests as f64 / end.seconds()))
         }
         _ => "set a shorter idle, or fewer requests".to_owned(),
     };
     check.error(&[KEY, "workload.synthetic", "workload.repeat", "reliability.clock_scale"], message, remedy);
+    Some(())
+}
+
+/// Refuses clients with requests that are known to be due after the end of simulated time.
+fn clients_end(check: &mut Check<'_>) -> Option<()> {
+    const KEY: &str = "workload.clients";
+    let clients = check.get(KEY)?.list();
+    let repeat = check.int("workload.repeat")?;
+    let (end, what) = end(check)?;
+    for (i, val) in clients.iter().enumerate() {
+        if matches!(val.field("arrival"), Val::Tag("bursts", Some(bursts)) if burst_requests(bursts) == 0) {
+            continue;
+        }
+        let client = ClientSpec::from_val(val);
+        let start = Time::START + client.start;
+        let last = client.requests.saturating_mul(repeat).saturating_sub(1);
+        let is_late = |at: Time| at.saturating_add(client.start) > end;
+        if start > end {
+            let message = format!("{} is after the end: {what}", show_time(client.start.ns()));
+            check.error_in_list(KEY, i, "start", message, "set an earlier start");
+        } else if client.duration.is_none() && client.arrival.at(last, Time::START).is_none_or(is_late) {
+            let message =
+                format!("not all of its {} requests are due before the end: {what}", client.requests);
+            check.error_in_list(
+                KEY,
+                i,
+                "arrival",
+                message,
+                "set a higher rate, a shorter idle, or fewer requests",
+            );
+        }
+    }
     Some(())
 }
 
