@@ -83,6 +83,8 @@ pub struct Device {
     /// Whether dies reserve their channels unless an observer sees the phases: there is no off-chip path, no suspension
     /// and no power loss.
     reserves: bool,
+    /// Whether planes read independently, or dies suspend operations.
+    has_more_to_start: bool,
 }
 
 impl Device {
@@ -105,6 +107,7 @@ impl Device {
         let is_off_chip = timing.off_chip_ns.iter().any(|&ns| ns > Span::ZERO);
         Self {
             reserves: !may_lose_power && !is_off_chip && suspender.is_none(),
+            has_more_to_start: planes.is_some() || suspender.is_some(),
             dies: (0..geometry.dies + stations).map(|id| Die::new(geometry.channel_of(die_of(id)))).collect(),
             channels: vec![Channel::default(); geometry.channels as usize].into(),
             off_chip_free_at: [Time::START; 2],
@@ -228,17 +231,18 @@ impl Device {
     /// queued.
     #[inline]
     pub fn submit(&mut self, pool: &mut Transactions, slot: Slot) {
-        let id = self.station_of(&pool[slot]);
-        let class = pool[slot].class;
+        if self.planes.is_some() && pool[slot].kind == FlashOp::Read {
+            self.submit_to_station(pool, slot, Fifo::push);
+            return;
+        }
+        let (id, class) = (pool[slot].die, pool[slot].class);
         let die = &mut self.dies[id.index()];
         let queue = &mut die.queues[class as usize];
         match &mut self.partners {
-            Some(partners) if self.planes.is_none() || pool[slot].kind != FlashOp::Read => {
-                partners.push(pool, queue, slot);
-            }
-            _ => queue.push(pool, slot),
+            None => queue.push(pool, slot),
+            Some(partners) => partners.push(pool, queue, slot),
         }
-        self.add_load(id);
+        die.load += 1;
         if pool[slot].order < self.before.0 {
             self.before.1 += u32::from(pool[slot].kind.programs());
         }
@@ -247,35 +251,19 @@ impl Device {
 
     /// Queues a further try of a read at the front of its queue, because the read has waited there already.
     pub fn submit_again(&mut self, pool: &mut Transactions, slot: Slot) {
-        let id = self.station_of(&pool[slot]);
-        let class = pool[slot].class;
+        if self.planes.is_some() {
+            self.submit_to_station(pool, slot, Fifo::push_front);
+            return;
+        }
+        let (id, class) = (pool[slot].die, pool[slot].class);
         let die = &mut self.dies[id.index()];
         let queue = &mut die.queues[class as usize];
         match &mut self.partners {
-            Some(partners) if self.planes.is_none() || pool[slot].kind != FlashOp::Read => {
-                partners.push_front(pool, queue, slot);
-            }
-            _ => queue.push_front(pool, slot),
+            None => queue.push_front(pool, slot),
+            Some(partners) => partners.push_front(pool, queue, slot),
         }
-        self.add_load(id);
+        die.load += 1;
         self.mark(id);
-    }
-
-    /// The clock that serves a transaction: that of its die, or of the station of its planes.
-    #[inline(always)]
-    fn station_of(&self, transaction: &Transaction) -> DieId {
-        self.planes.as_ref().map_or(transaction.die, |planes| planes.station_of(transaction))
-    }
-
-    /// Counts one more transaction of a die, or of a station and its die.
-    #[inline(always)]
-    fn add_load(&mut self, id: DieId) {
-        self.dies[id.index()].load += 1;
-        if let Some(planes) = &self.planes
-            && planes.die_of(id) != id
-        {
-            self.dies[planes.die_of(id).index()].load += 1;
-        }
     }
 
     /// Adds a die, if it is free or may suspend its operation, to the end of the list of dies that [`Device::start`]
@@ -380,7 +368,9 @@ impl Device {
                 die.load -= 1;
                 if die.batch.is_empty() {
                     Self::end(die, now);
-                    self.on_read_out(now, id);
+                    if self.planes.is_some() {
+                        self.on_read_out(now, id);
+                    }
                     self.release_channel(agenda, watcher, pool, now, id);
                 } else {
                     self.transfer_next_page(agenda, watcher, pool, now, id);
@@ -409,22 +399,46 @@ impl Device {
         now: Time,
         id: DieId,
     ) {
+        if self.has_more_to_start {
+            self.start_next_of_all(pool, agenda, watcher, now, id);
+        } else if self.dies[id.index()].phase == Phase::Idle {
+            self.start_free(pool, agenda, watcher, now, id);
+        }
+    }
+
+    /// [`Device::start_next`] of a drive whose planes read independently, or whose dies suspend operations.
+    #[cold]
+    #[inline(never)]
+    fn start_next_of_all<W: Watcher>(
+        &mut self,
+        pool: &mut Transactions,
+        agenda: &mut Agenda,
+        watcher: &mut W,
+        now: Time,
+        id: DieId,
+    ) {
         if self.planes.is_some() {
             self.start_next_of_planes(pool, agenda, watcher, now, id);
-            return;
+        } else if self.dies[id.index()].phase != Phase::Idle {
+            self.try_to_suspend(pool, agenda, watcher, now, id);
+        } else if !self.resume(pool, agenda, watcher, now, id) {
+            self.start_free(pool, agenda, watcher, now, id);
         }
-        let die = &self.dies[id.index()];
-        if die.phase != Phase::Idle {
-            if self.suspender.is_some() {
-                self.try_to_suspend(pool, agenda, watcher, now, id);
-            }
-            return;
-        }
-        if die.load == 0 {
+    }
+
+    /// A free die without a suspended operation continues a held copyback, or starts the transaction that the scheduler
+    /// picks, with its partners.
+    #[inline(always)]
+    fn start_free<W: Watcher>(
+        &mut self,
+        pool: &mut Transactions,
+        agenda: &mut Agenda,
+        watcher: &mut W,
+        now: Time,
+        id: DieId,
+    ) {
+        if self.dies[id.index()].load == 0 {
             agenda.set(id.0, NEVER);
-            return;
-        }
-        if self.suspender.is_some() && self.resume(pool, agenda, watcher, now, id) {
             return;
         }
         let mut waiting = self.waiting(pool, id);

@@ -24,7 +24,7 @@ use crate::base::geometry::{DieId, Geometry};
 use crate::base::slab::Fifo;
 use crate::base::units::{Span, Time};
 use crate::sched::pick::{Waiting, pick};
-use crate::sched::{Agenda, Class, CopybackGap, FlashOp, NEVER, Transaction, Transactions, Watcher};
+use crate::sched::{Agenda, Class, CopybackGap, FlashOp, NEVER, Slot, Transaction, Transactions, Watcher};
 
 /// `timing.plane_reads`: how the planes of a die read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -310,7 +310,27 @@ impl Device {
         }
     }
 
+    /// Queues a read at the station of its planes, or another transaction at its die. `push` adds it to the queue.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn submit_to_station(
+        &mut self,
+        pool: &mut Transactions,
+        slot: Slot,
+        push: impl Fn(&mut Fifo<Transaction>, &mut Transactions, Slot),
+    ) {
+        let planes = self.planes.as_ref().expect("the planes read independently");
+        let (id, die) = (planes.station_of(&pool[slot]), pool[slot].die);
+        let queue = &mut self.dies[id.index()].queues[pool[slot].class as usize];
+        push(queue, pool, slot);
+        self.dies[id.index()].load += 1;
+        self.dies[die.index()].load += 1;
+        self.mark(id);
+    }
+
     /// The read of a station has left its register.
+    #[cold]
+    #[inline(never)]
     pub(super) fn on_read_out(&mut self, now: Time, id: DieId) {
         let Some(planes) = &mut self.planes else { return };
         let die = planes.die_of(id);
