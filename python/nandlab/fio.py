@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nandlab.errors import OutputError, os_error_text, shown
+from nandlab.errors import OutputError, shown
 from nandlab.spec import Spec, read_spec, toml_value
 
 #: The most bytes of a job file that are read, since a device may have no end.
@@ -142,7 +142,8 @@ def read_jobs(path: str | os.PathLike[str], logical_bytes: int) -> Jobs:
         with open(path, "rb") as file:
             data = file.read(_BYTES_MAX + 1)
     except OSError as error:
-        raise OutputError(os_error_text("read the fio job file", path, error)) from None
+        reason = error.strerror or str(error)
+        raise OutputError(f"cannot read the fio job file {shown(path)}: {reason}\n  remedy: check the path") from None
     if len(data) > _BYTES_MAX:
         raise OutputError(f"{shown(path)}: a job file has at most 1 MiB\n  remedy: check that this is the right file")
     try:
@@ -307,12 +308,12 @@ class _Job:
         return int(number, 16) if number.startswith("0x") else round(float(number) * factor)
 
     def _bytes(self, key: str) -> int | None:
-        """A size, or a share of the drive."""
+        """A size, or a share of the drive in whole sectors of 512 bytes."""
         value = self._text(key)
         if value is None:
             return None
         if match := re.fullmatch(r"(\d+(?:\.\d+)?)%", value):
-            return int(self._logical_bytes * min(float(match[1]), 100.0) / 100)
+            return int(self._logical_bytes * min(float(match[1]), 100.0) / 100) // 512 * 512
         number = self._number(value)
         if number is None:
             raise self._wrong(key, "a size such as 4k or a share such as 20%")
