@@ -207,7 +207,10 @@ pub(crate) fn time(field: &'static str, value: &[u8], unit_ns: u64) -> Result<u6
         }
         let scale = POWERS[kept.len()];
         let n = digits(kept).ok_or_else(error)?;
-        part = if kept.len() <= 9 && unit_ns <= 1_000_000_000 {
+        part = if scale == unit_ns {
+            // The decimals are nanoseconds: no division.
+            n
+        } else if kept.len() <= 9 && unit_ns <= 1_000_000_000 {
             (n * unit_ns + scale / 2) / scale
         } else {
             ((u128::from(n) * u128::from(unit_ns) + u128::from(scale / 2)) / u128::from(scale)) as u64
