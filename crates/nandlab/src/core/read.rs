@@ -6,6 +6,7 @@ use crate::base::units::Time;
 use crate::flash::{AgeStamp, Condition, Copied, Ecc, Hints, RBER_MAX, Reliability, Stamp};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, FlashOp, Owner, Slot, Start, Transaction};
+use std::iter::successors;
 
 /// A programmed unit to be read.
 #[derive(Clone, Copy, Debug)]
@@ -211,23 +212,31 @@ impl<P: Probe> Core<P> {
         }
     }
 
-    /// Adds the sub-read `part` to the read in `slot`, or the bytes of `part` to the sub-read that the read has.
+    /// Adds the sub-read `part` to the read in `slot`, or the bytes of `part` to a sub-read of the same unit.
     #[cold]
     pub(super) fn add_sub_read(&mut self, slot: Slot, part: SubRead) {
         let read = self.pool[slot];
-        if let Some(partner) = read.partner {
-            let partner = &mut self.pool[partner];
-            partner.extent = (partner.extent + part.bytes).min(self.geometry.unit_bytes);
+        let SubRead { unit, lpn, bytes, start } = part;
+        let is_same = |&sub: &Slot| (self.pool[sub].unit, self.pool[sub].start) == (unit, start);
+        let same = self.sub_reads(slot).skip(1).find(is_same);
+        if let Some(same) = same {
+            let same = &mut self.pool[same];
+            same.extent = (same.extent + bytes).min(self.geometry.unit_bytes);
             return;
         }
-        let SubRead { unit, lpn, bytes, start } = part;
         self.pin(unit);
         let levels = self.choose_levels(unit, lpn, start, 0);
         let part = self.transaction(FlashOp::Read, unit, lpn, read.owner, read.cause, read.class);
-        let part = levels.of(Transaction { extent: bytes, partner: Some(slot), ..part });
+        let next = read.partner.or(Some(slot));
+        let part = levels.of(Transaction { extent: bytes, partner: next, ..part });
         let part = self.pool.insert(part);
         self.pool[slot].partner = Some(part);
         self.enqueue(part);
+    }
+
+    /// The sub-reads of a read, from the one in `slot` on: those of the ring ([`Transaction::partner`]).
+    pub(crate) fn sub_reads(&self, slot: Slot) -> impl Iterator<Item = Slot> {
+        successors(Some(slot), move |&sub| self.pool[sub].partner.filter(|&next| next != slot))
     }
 
     /// Counts that the page of unit `index` of a superblock has been sensed, which disturbs its block.
@@ -462,23 +471,26 @@ impl<P: Probe> Core<P> {
         Stamp { corrected, ..self.array.stamp(read.unit) }
     }
 
-    /// Notes that a sub-read has left its die. Once both sub-reads have, returns the slot of the base unit's read.
+    /// Notes that a sub-read has left its die. Once all sub-reads have, returns the slot of the base unit's read.
     #[inline(never)]
-    pub(crate) fn join(&mut self, slot: Slot, other: Slot) -> Option<Slot> {
+    pub(crate) fn join(&mut self, slot: Slot) -> Option<Slot> {
         self.pool[slot].has_arrived = true;
+        if !self.sub_reads(slot).all(|sub| self.pool[sub].has_arrived) {
+            return None;
+        }
         // The sub-read of the base unit has been added first.
-        let is_part = self.pool[slot].order > self.pool[other].order;
-        self.pool[other].has_arrived.then_some(if is_part { other } else { slot })
+        self.sub_reads(slot).min_by_key(|&sub| self.pool[sub].order)
     }
 
-    /// Called when decoding of both sub-reads has ended. Queues another try of each sub-read that failed below the last
-    /// level, and returns `true`. If there is none, removes the combination page's sub-read and returns `false`; the
-    /// base unit's read remains.
+    /// Called when decoding of all sub-reads has ended. Queues another try of each sub-read that failed below the last
+    /// level, and returns `true`. If there is none, removes the other sub-reads and returns `false`; the base unit's read,
+    /// in `slot`, remains.
     #[inline(never)]
-    pub(crate) fn try_again_or_part(&mut self, slot: Slot, partner: Slot) -> bool {
+    pub(crate) fn try_again_or_part(&mut self, slot: Slot) -> bool {
         let last = self.physics.ecc.levels();
-        let mut again = false;
-        for sub in [slot, partner] {
+        let (mut again, mut next) = (false, Some(slot));
+        while let Some(sub) = next {
+            next = self.pool[sub].partner.filter(|&next| next != slot);
             if self.pool[sub].is_tried_again(last) {
                 self.pool[sub].has_arrived = false;
                 self.try_again(sub);
@@ -488,12 +500,16 @@ impl<P: Probe> Core<P> {
         if again {
             return true;
         }
-        let part = self.pool.remove(partner);
-        self.pool[slot].partner = None;
-        if self.physics.ecc.has_levels() {
-            self.unpin(self.geometry.superblock_of(part.unit));
+        let (mut is_uncorrectable, mut next) = (false, self.pool[slot].partner.take());
+        while let Some(sub) = next.filter(|&next| next != slot) {
+            let part = self.pool.remove(sub);
+            next = part.partner;
+            if self.physics.ecc.has_levels() {
+                self.unpin(self.geometry.superblock_of(part.unit));
+            }
+            is_uncorrectable |= part.is_uncorrectable();
         }
-        if part.is_uncorrectable() {
+        if is_uncorrectable {
             // Without its susceptible bits a unit cannot be decoded.
             self.pool[slot].level = last;
             let mut rest = Some(slot);
@@ -506,5 +522,44 @@ impl<P: Probe> Core<P> {
             }
         }
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::testing::{Setup, fill};
+    use crate::ftl::StreamId;
+
+    /// A read of a base unit and of two more, whose sub-reads end in every order, with and without a further try.
+    #[test]
+    fn a_read_of_three_units_ends_with_its_last_sub_read() {
+        for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+            let mut core = Setup { levels: 3, ..Setup::default() }.core();
+            fill(&mut core, StreamId::HOST, [1, 2, 3]);
+            let units = [1, 2, 3].map(|lpn| core.unit_of(Lpn(lpn)).expect("the LPN is mapped"));
+            let (owner, cause, class) = (Owner::Padding, Cause::Host, Class::HostRead);
+            let first =
+                Read { unit: units[0], lpn: Lpn(1), owner, cause, class, start: Start::First, unit_level: 0 };
+            let slot = core.read(first);
+            for (unit, lpn) in [(units[1], 2), (units[2], 3), (units[1], 2)] {
+                core.add_sub_read(slot, SubRead { unit, lpn: Lpn(lpn), bytes: 512, start: Start::First });
+            }
+            let subs: Vec<Slot> = core.sub_reads(slot).collect();
+            assert_eq!((subs.len(), subs[0]), (3, slot));
+            let bytes = |core: &Core<_>, unit| {
+                subs.iter().map(|&sub| core.operation(sub)).find(|sub| sub.unit == unit).unwrap().extent
+            };
+            assert_eq!([bytes(&core, units[1]), bytes(&core, units[2])], [1024, 512]);
+            let ends = |core: &mut Core<_>| order.map(|number| core.join(subs[number]));
+            assert_eq!(ends(&mut core), [None, None, Some(slot)], "{order:?}");
+            // One of the other units needs level 2.
+            core.pool[subs[2]].needed = 2;
+            assert!(core.try_again_or_part(slot), "a sub-read is tried again");
+            assert_eq!(core.pool[subs[2]].level, 2);
+            assert_eq!(core.join(subs[2]), Some(slot));
+            assert!(!core.try_again_or_part(slot));
+            assert_eq!((core.operation(slot).partner, core.sub_reads(slot).count()), (None, 1));
+        }
     }
 }

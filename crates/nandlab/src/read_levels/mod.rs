@@ -77,8 +77,8 @@ impl Reads {
             if cause == Cause::Host {
                 self.stats.host_flash_ns += sense_ns();
             }
-            // No further try can follow, so the superblock of the unit is unpinned. The two superblocks of a pread
-            // remain pinned until both sub-reads have left their dies.
+            // No further try can follow, so the superblock of the unit is unpinned. The superblocks of a pread remain
+            // pinned until all sub-reads have left their dies.
             if partner.is_none() {
                 core.unpin(superblock);
             }
@@ -86,15 +86,17 @@ impl Reads {
             self.stats.host_flash_ns +=
                 sense_ns() + core.device().timing().of_part(cost.transfer_ns, part_bytes);
         }
-        let (slot, level, decode_ns) = if let Some(other) = partner {
-            let first = core.join(slot, other)?;
-            let (read, part) =
-                (*core.operation(first), *core.operation(if first == slot { other } else { slot }));
-            if !core.ecc().has_levels() {
-                core.unpin(core.geometry().superblock_of(read.unit));
-                core.unpin(core.geometry().superblock_of(part.unit));
+        let (slot, level, decode_ns) = if partner.is_some() {
+            let first = core.join(slot)?;
+            let (mut level, mut next) = (0, Some(first));
+            while let Some(sub) = next {
+                let read = *core.operation(sub);
+                level = read.level.max(level);
+                next = read.partner.filter(|&next| next != first);
+                if !core.ecc().has_levels() {
+                    core.unpin(core.geometry().superblock_of(read.unit));
+                }
             }
-            let level = read.level.max(part.level);
             (first, level, core.flash().shapes()[shape].after_sensing(level, false).decode_ns)
         } else {
             (slot, level, cost.decode_ns)
@@ -134,9 +136,7 @@ impl Reads {
         map: &mut impl Map<P>,
         slot: Slot,
     ) -> bool {
-        if let Some(partner) = core.operation(slot).partner
-            && core.try_again_or_part(slot, partner)
-        {
+        if core.operation(slot).partner.is_some() && core.try_again_or_part(slot) {
             return false;
         }
         if core.ecc().has_levels() && core.operation(slot).is_tried_again(core.ecc().levels()) {

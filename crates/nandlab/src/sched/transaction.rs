@@ -195,7 +195,8 @@ pub struct Transaction {
     pub replaces: Option<UnitId>,
     /// The next transaction in the list that this transaction is in.
     pub next: Option<Slot>,
-    /// The other sub-read of a pread; `None` for a read of one unit.
+    /// The next sub-read of a read of several units, in a ring that begins with the base unit's; `None` for a read of one
+    /// unit.
     pub partner: Option<Slot>,
     /// The transaction of the next unit that the same operation reads, programs or copies back: of a read a unit of the
     /// same page, otherwise one of the same programming unit. The first of these transactions stands for the operation
