@@ -261,3 +261,44 @@ def test_one_sentence_says_whether_an_fsync_broke(broken):
     summary = drive.summary().power
     assert ("an fsync broke" in fsync(summary)) == broken
     assert fsync(summary).startswith("No fsync broke") == (not broken)
+
+
+def test_gc_goes_on_in_a_flush_where_a_program_waited_for_the_reads_of_planes():
+    import random
+
+    import nandlab
+
+    sets = {
+        "drive.channels": 1,
+        "drive.chips_per_channel": 1,
+        "drive.dies_per_chip": 1,
+        "drive.planes_per_die": 4,
+        "drive.blocks_per_plane": 16,
+        "drive.pages_per_block": 8,
+        "drive.cell": "slc",
+        "drive.op": 1.0,
+        "timing.program": "900us",
+        "timing.plane_reads": "independent",
+        "timing.read_hold": "0us",
+        "cache.size": "64KiB",
+        "cache.access": "0us",
+        "capacitor.capacitance": "50mF",
+        "capacitor.flush": "plain",
+        "capacitor.recharge": "1ms",
+        "power.gc_in_flush": True,
+    }
+    drive = nandlab.Drive(nandlab.load("seed = 1\n", sets), verify=True)
+    drawn = random.Random(1)
+    erases = 0
+    for _ in range(40):
+        for _ in range(300):
+            submit = drive.write if drawn.random() < 0.6 else drive.read
+            submit(drawn.randrange(16 * 4 * 8 // 2) * 4096, 4096)
+            drive.advance(drive.now_ns + 100_000)
+        loss = drive.cut_power()
+        assert (loss.acknowledged, loss.covered) == ((), ())
+        erases += loss.gc_erases
+        drive.completions()
+        drive.run_until_idle()
+        drive.completions()
+    assert erases > 10, "GC hardly went on in the flushes"

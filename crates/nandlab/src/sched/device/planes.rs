@@ -121,6 +121,12 @@ impl Planes {
         (of_die.at_work > 0).then_some(of_die.since)
     }
 
+    /// The queues of all dies have been dropped, so no operation waits for stations any longer. A suspended or held one
+    /// begins to wait when its die is looked at next.
+    pub(super) fn forget_waits(&mut self) {
+        self.of_die.iter_mut().for_each(|of_die| of_die.waits_since = None);
+    }
+
     /// At power-off no station is at work any longer.
     pub(super) fn stop(&mut self) {
         self.of_die.fill(OfDie::default());

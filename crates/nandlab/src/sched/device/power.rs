@@ -63,6 +63,9 @@ impl Device {
                 count(pool, die.batch.first()) + count(pool, suspended) + u32::from(die.held.is_some());
         }
         self.count_reads_of_stations();
+        if let Some(planes) = &mut self.planes {
+            planes.forget_waits();
+        }
         if let Some(partners) = &mut self.partners {
             partners.clear();
         }
