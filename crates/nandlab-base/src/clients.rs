@@ -20,7 +20,10 @@ use crate::spec::{
     ANY_TIME, COUNT, Check, Choices, FromVal, SHARE, SHARE_ABOVE_0, SOME_TIME, Val, ValueKind, choices, int,
     param, params, plain, show_num, show_size,
 };
-use crate::workload::{ADDRESS, Address, Arrival, OF_CLIENT, REQUESTS, SyntheticSpec, burst_requests};
+use crate::workload::{
+    ADDRESS, ALIGN, Address, Arrival, COUNT_OF_REQUESTS, OF_CLIENT, READ_FRACTION, SIZES, SyntheticSpec,
+    TRIM_FRACTION, empty_burst, shares_beyond_1, sizes,
+};
 
 /// The largest number of clients.
 pub const CLIENTS_MAX: usize = 256;
@@ -33,31 +36,20 @@ params! {
         pub name: String =
             param("name", ValueKind::Text, "", "the client's name in results") => |val| val.text().to_string(),
         /// Number of requests; flushes do not count.
-        pub requests: u64 = param("requests", REQUESTS, "1_000_000", "number of requests"),
+        pub requests: u64 = COUNT_OF_REQUESTS,
         /// Share of reads.
-        pub read_fraction: f64 = param("read_fraction", SHARE, "0.3", "share of reads"),
+        pub read_fraction: f64 = READ_FRACTION,
         /// Share of all requests that are TRIMs.
-        pub trim_fraction: f64 =
-            param("trim_fraction", SHARE, "0.0", "share of TRIMs; all other requests are writes"),
+        pub trim_fraction: f64 = TRIM_FRACTION,
         /// Request sizes in bytes and their weights.
-        pub sizes: Vec<(u64, f64)> =
-            param("size", ValueKind::Sizes, "\"4KiB\"", "request size, or sizes and their weights")
-                => |val| match val {
-                    Val::Sizes(sizes) => sizes.clone(),
-                    _ => val.is_no("table of sizes"),
-                },
+        pub sizes: Vec<(u64, f64)> = SIZES => sizes,
         /// Distribution of addresses within the span.
         pub address: Address = param("address", ADDRESS, "\"uniform\"", "distribution of addresses within the span"),
         /// The part of the logical space that the client addresses.
         pub span: ClientSpan = param("span", SPAN, "1.0", "the part of the logical space that is addressed: its first \
             share, or { from, to } as shares or sizes"),
         /// Addresses are multiples of this many bytes.
-        pub align_bytes: u64 = param(
-            "align",
-            ValueKind::Size { min: 512, max: 1 << 30, step: 512 },
-            "\"4KiB\"",
-            "addresses are multiples of this size",
-        ),
+        pub align_bytes: u64 = ALIGN,
         /// A flush follows each time after this many writes; 0: never.
         pub flush_every: u64 = param("flush_every", COUNT, "0", "a flush follows after this many writes; 0: never"),
         /// When requests are due: a closed or an open loop.
@@ -236,14 +228,7 @@ pub(crate) fn rule(check: &mut Check<'_>) -> Option<()> {
                 format!("\"{name}\" contains a point, which separates the parts of a result's path");
             check.error_in_list(KEY, i, "name", message, format!("write \"{}\"", name.replace('.', "-")));
         }
-        let (reads, trims) = (client.field("read_fraction").num(), client.field("trim_fraction").num());
-        if reads + trims > 1.0 {
-            let message = format!(
-                "the shares {} of reads and {} of TRIMs add up to more than 1",
-                show_num(reads),
-                show_num(trims)
-            );
-            let remedy = "read_fraction + trim_fraction must be at most 1";
+        if let Some((message, remedy)) = shares_beyond_1(client) {
             check.error_in_list(KEY, i, "trim_fraction", message, remedy);
         }
         arrival(check, i, client);
@@ -278,11 +263,8 @@ fn arrival(check: &mut Check<'_>, i: usize, client: &Val) {
     let arrival = client.field("arrival");
     let is_closed = arrival.tag() == "queue_depth";
     let is_limited = client.field("outstanding").tag() != "unlimited";
-    if let Val::Tag("bursts", Some(bursts)) = arrival
-        && burst_requests(bursts) == 0
-    {
-        let remedy = format!("at_once must be at least {:?}", 1.0 / bursts.field("requests").int() as f64);
-        check.error_in_list(KEY, i, "arrival", "at_once is less than one request of the burst", remedy);
+    if let Some((message, remedy)) = empty_burst(arrival) {
+        check.error_in_list(KEY, i, "arrival", message, remedy);
     }
     if !is_closed && client.field("think_time").int() > 0 {
         let message = "has no effect on an open loop, whose requests are due at their own times";

@@ -6,9 +6,9 @@ use crate::base::units::{DAY, SECOND, Span, Time};
 use crate::clients::{self, ClientSpec};
 use crate::columns::Columns;
 use crate::spec::{
-    ANY_TIME, COUNT, Check, Choices, FACTOR, Follows, FromVal, Key, Listed, OneOf, Params, Policy, Resolved,
-    Rule, SHARE, SHARE_ABOVE_0, SOME_TIME, Section, Val, ValueKind, When, above_0, choices, int, key, param,
-    params, plain, show_num, value, with,
+    ANY_TIME, COUNT, Check, Choices, FACTOR, Follows, FromVal, Key, Listed, OneOf, Param, Params, Policy,
+    Resolved, Rule, SHARE, SHARE_ABOVE_0, SOME_TIME, Section, Val, ValueKind, When, above_0, choices, int,
+    key, param, params, plain, show_num, value, with,
 };
 use std::path::PathBuf;
 
@@ -479,30 +479,61 @@ params! {
     #[derive(Clone, Debug, PartialEq)]
     #[allow(missing_docs)]
     pub struct SyntheticSpec {
-        pub requests: u64 = param("requests", REQUESTS, "1_000_000", "number of requests"),
-        pub read_fraction: f64 = param("read_fraction", SHARE, "0.3", "share of reads"),
+        pub requests: u64 = COUNT_OF_REQUESTS,
+        pub read_fraction: f64 = READ_FRACTION,
         /// Share of all requests that are TRIMs.
-        pub trim_fraction: f64 =
-            param("trim_fraction", SHARE, "0.0", "share of TRIMs; all other requests are writes"),
+        pub trim_fraction: f64 = TRIM_FRACTION,
         /// Request sizes in bytes and their weights.
-        pub sizes: Vec<(u64, f64)> =
-            param("size", ValueKind::Sizes, "\"4KiB\"", "request size, or sizes and their weights")
-                => |val| match val {
-                    Val::Sizes(sizes) => sizes.clone(),
-                    _ => val.is_no("table of sizes"),
-                },
+        pub sizes: Vec<(u64, f64)> = SIZES => sizes,
         pub address: Address = param("address", ADDRESS, "\"uniform\"", "distribution of addresses"),
         /// Share of the drive's logical space that is addressed.
         pub span: f64 =
             param("span", SHARE_ABOVE_0, "1.0", "share of the logical space that is addressed"),
         /// Addresses are multiples of this many bytes.
-        pub align_bytes: u64 = param(
-            "align",
-            ValueKind::Size { min: 512, max: 1 << 30, step: 512 },
-            "\"4KiB\"",
-            "addresses are multiples of this size",
-        ),
+        pub align_bytes: u64 = ALIGN,
     }
+}
+
+// The parameters that a client has too.
+pub(crate) const COUNT_OF_REQUESTS: Param = param("requests", REQUESTS, "1_000_000", "number of requests");
+pub(crate) const READ_FRACTION: Param = param("read_fraction", SHARE, "0.3", "share of reads");
+pub(crate) const TRIM_FRACTION: Param =
+    param("trim_fraction", SHARE, "0.0", "share of TRIMs; all other requests are writes");
+pub(crate) const SIZES: Param =
+    param("size", ValueKind::Sizes, "\"4KiB\"", "request size, or sizes and their weights");
+pub(crate) const ALIGN: Param = param(
+    "align",
+    ValueKind::Size { min: 512, max: 1 << 30, step: 512 },
+    "\"4KiB\"",
+    "addresses are multiples of this size",
+);
+
+/// The value of [`SIZES`].
+pub(crate) fn sizes(val: &Val) -> Vec<(u64, f64)> {
+    match val {
+        Val::Sizes(sizes) => sizes.clone(),
+        _ => val.is_no("table of sizes"),
+    }
+}
+
+/// The error of a synthetic workload or client whose reads and TRIMs are more than all requests: message and remedy.
+pub(crate) fn shares_beyond_1(of: &Val) -> Option<(String, &'static str)> {
+    let (reads, trims) = (of.field("read_fraction").num(), of.field("trim_fraction").num());
+    let message = format!(
+        "the shares {} of reads and {} of TRIMs add up to more than 1",
+        show_num(reads),
+        show_num(trims)
+    );
+    (reads + trims > 1.0).then_some((message, "read_fraction + trim_fraction must be at most 1"))
+}
+
+/// The error of an arrival in bursts of no request: message and remedy.
+pub(crate) fn empty_burst(arrival: &Val) -> Option<(String, String)> {
+    let Val::Tag("bursts", Some(bursts)) = arrival else { return None };
+    let (requests, at_once) = (bursts.field("requests").int(), bursts.field("at_once").num());
+    let message = format!("at_once = {at_once:?} of {requests} requests is less than one request");
+    let remedy = format!("at_once must be at least {:?}", 1.0 / requests as f64);
+    (burst_requests(bursts) == 0).then_some((message, remedy))
 }
 
 /// The number of requests of a workload.
@@ -765,14 +796,7 @@ fn window(check: &mut Check<'_>) -> Option<()> {
 
 fn synthetic(check: &mut Check<'_>) -> Option<()> {
     let synthetic = check.get("workload.synthetic")?;
-    let (reads, trims) = (synthetic.field("read_fraction").num(), synthetic.field("trim_fraction").num());
-    if reads + trims > 1.0 {
-        let message = format!(
-            "the shares {} of reads and {} of TRIMs add up to more than 1",
-            show_num(reads),
-            show_num(trims)
-        );
-        let remedy = "read_fraction + trim_fraction must be at most 1";
+    if let Some((message, remedy)) = shares_beyond_1(synthetic) {
         check.error(&["workload.synthetic"], message, remedy);
     }
     if check.is("workload.arrival", "trace") {
@@ -805,13 +829,7 @@ fn warm_up(check: &mut Check<'_>) -> Option<()> {
 }
 
 fn bursts(check: &mut Check<'_>) -> Option<()> {
-    let Val::Tag("bursts", Some(bursts)) = check.get("workload.arrival")? else { return None };
-    let requests = bursts.field("requests").int();
-    if burst_requests(bursts) == 0 {
-        let at_once = bursts.field("at_once").num();
-        let message = format!("at_once = {at_once:?} of {requests} requests is less than one request");
-        let remedy = format!("at_once must be at least {:?}", 1.0 / requests as f64);
-        check.error(&["workload.arrival"], message, remedy);
-    }
+    let (message, remedy) = empty_burst(check.get("workload.arrival")?)?;
+    check.error(&["workload.arrival"], message, remedy);
     Some(())
 }

@@ -180,6 +180,11 @@ pub const GIB: u64 = 1 << 30;
 /// The unit of block addresses in traces: 512 bytes.
 pub const SECTOR: u64 = 512;
 
+/// The share `share` (0 to 1) of `units`, rounded down; rounding of `share` costs no unit.
+pub fn share_of(share: f64, units: u32) -> u32 {
+    libm::floor(share * f64::from(units) + 1e-9) as u32
+}
+
 /// The time to transfer `bytes` at `ns_per_byte`, rounded up to whole nanoseconds once per transfer.
 pub fn transfer_ns(bytes: u64, ns_per_byte: f64) -> Span {
     Span(libm::ceil(bytes as f64 * ns_per_byte) as u64)

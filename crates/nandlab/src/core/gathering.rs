@@ -113,11 +113,6 @@ impl Gathering {
         self.reads.clear();
         self.buffered = 0;
     }
-
-    /// Number of units of the write buffer whose programming units are not full.
-    pub(super) fn buffered(&self) -> u32 {
-        self.buffered
-    }
 }
 
 impl<P: Probe> Core<P> {
@@ -253,10 +248,18 @@ impl<P: Probe> Core<P> {
         }
     }
 
-    /// Closes the programming unit that has gathered for the longest time in a stream of the host. Called when all
-    /// units of the write buffer gather.
+    /// The host waits until one of `units` is programmed. If all of these gather in the write buffer, no program is under
+    /// way that the host could wait for: closes the programming unit that has gathered for the longest time.
+    #[inline]
+    pub(crate) fn close_if_all_gather(&mut self, units: u32) {
+        if units > 0 && self.gathering.buffered == units {
+            self.close_oldest_program();
+        }
+    }
+
+    /// Closes the programming unit that has gathered for the longest time in a stream of the host.
     #[cold]
-    pub(crate) fn close_oldest_program(&mut self) {
+    fn close_oldest_program(&mut self) {
         let age = |&(lane, stream): &(LaneId, StreamId)| {
             let open = self.gathering.open(lane, stream);
             open.map_or(u64::MAX, |program| self.pool[program.first].order)

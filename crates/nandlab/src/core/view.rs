@@ -215,11 +215,6 @@ impl<P: Probe> Core<P> {
         &self.gathering.stats
     }
 
-    /// The number of units of the write buffer whose programming units are not full.
-    pub(crate) fn buffered_programs(&self) -> u32 {
-        self.gathering.buffered()
-    }
-
     /// The class of the operations of refresh.
     #[inline(always)]
     pub(crate) fn refresh_class(&self) -> Class {

@@ -185,10 +185,11 @@ impl<P: Probe> Drive<P> {
         let geometry = core.geometry();
         policies.check(spec, geometry.unit_bytes)?;
         let schemes = Schemes::new(spec, &policies, &core);
-        let buffer_bytes = spec.ftl.buffer_bytes;
-        let mut caching = Caching::new(&spec.cache, policies.cache(&spec.cache), buffer_bytes, &core);
+        let buffer = Buffer::new(spec.ftl.buffer_bytes, geometry.unit_bytes);
+        let buffer_units = buffer.as_ref().map_or(0, Buffer::capacity);
+        let mut caching = Caching::new(&spec.cache, policies.cache(&spec.cache), buffer_units, &core);
         // A unit leaves the write cache through the write buffer, and the cache keeps it until it is programmed.
-        let mut buffer = Buffer::new(buffer_bytes, geometry.unit_bytes).filter(|_| caching.is_none());
+        let mut buffer = buffer.filter(|_| caching.is_none());
         if schemes.migration.watches_buffer() {
             let window = core.device().timing().superblock_write_ns();
             let occupancy = spec.migration.policy.occupancy;

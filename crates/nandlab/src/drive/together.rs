@@ -433,16 +433,13 @@ impl<P: Probe> Drive<P> {
     /// Deallocations have been recorded while the capacitor backs up the write cache or the write buffer. Makes them
     /// durable if their records fill a unit, or if the dirty budget has no room for their unit.
     pub(super) fn bound_trim_records(&mut self) {
-        let host = &mut self.path.host;
         let unit_bytes = self.core.geometry().unit_bytes;
-        let units = host.trims.units(unit_bytes);
-        let has_room = match (&self.caching, &host.buffer) {
-            (Some(caching), _) => caching.has_room_for_trims(units),
-            (None, Some(buffer)) => buffer.has_room_for_trims(units),
-            (None, None) => false,
-        };
-        if host.trims.fill_unit(unit_bytes) || !has_room {
-            host.trims.make_durable();
+        let [_, budget, dirty] = self.dirty_units();
+        let trims = &mut self.path.host.trims;
+        // Beside the records there is room for at least one dirty unit.
+        let has_room = dirty.max(1) + trims.units(unit_bytes) <= budget;
+        if trims.fill_unit(unit_bytes) || !has_room {
+            trims.make_durable();
         }
     }
 

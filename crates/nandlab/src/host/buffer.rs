@@ -32,7 +32,7 @@ use crate::base::geometry::{Lpn, RequestId, UnitId};
 use crate::base::list::{Link, Linked, List};
 use crate::base::number_map::NumberMap;
 use crate::base::slab::{Fifo, Id, Node, Slab};
-use crate::base::units::{Span, Time};
+use crate::base::units::{Span, Time, share_of};
 use crate::core::Core;
 use crate::probe::Probe;
 use crate::sched::{Owner, Transaction};
@@ -151,15 +151,7 @@ impl Buffer {
 
     /// The budget that is `share` of the buffer (0 to 1), and at most the `saved` units that the capacitor can save.
     pub(crate) fn budget_of(&self, share: f64, saved: f64) -> u32 {
-        // Rounding of `share` must not cost a unit.
-        let of_size = libm::floor(f64::from(self.capacity) * share + 1e-6) as u32;
-        of_size.min(self.capacity).min(saved as u32)
-    }
-
-    /// Whether the budget has room for `units` units of records of deallocations beside the acknowledged units, and for
-    /// at least one acknowledged unit.
-    pub(crate) fn has_room_for_trims(&self, units: u32) -> bool {
-        self.acknowledged.max(1) + units <= self.budget
+        share_of(share, self.capacity).min(saved as u32)
     }
 
     /// From now on keeps a moving average of the number of acknowledged units in the buffer, over the time `window`.
@@ -325,7 +317,7 @@ impl Host {
         self.on_admitted(id, lpn, stamp.sequence);
         core.probe.on_write_admitted(Some(id), lpn, stamp.sequence);
         if !waits {
-            self.acknowledge_from_ram(core, id, lpn, stamp.sequence);
+            self.acknowledge(core, id, lpn, stamp.sequence, true);
         }
         true
     }
@@ -346,7 +338,7 @@ impl Host {
             buffer.acknowledged += 1;
             buffer.update_load(core.now());
             let lpn = buffer.slots[Id::new(slot as usize)].lpn;
-            self.acknowledge_from_ram(core, id, lpn, sequence);
+            self.acknowledge(core, id, lpn, sequence, true);
             return;
         }
         buffer.wait(Id::new(slot as usize), id, sequence);
@@ -354,27 +346,26 @@ impl Host {
         self.make_room(core);
     }
 
-    /// If units wait for room and no program will make room, because all units in the buffer still gather, closes the
-    /// programming unit of the host's stream that has gathered for the longest time.
+    /// If units wait for room, makes sure that a program will make room.
     fn make_room<P: Probe>(&self, core: &mut Core<P>) {
         if let Some(buffer) = &self.buffer
             && !buffer.waiting.is_empty()
-            && core.buffered_programs() == buffer.acknowledged + buffer.waiting.len()
         {
-            core.close_oldest_program();
+            core.close_if_all_gather(buffer.acknowledged + buffer.waiting.len());
         }
     }
 
-    fn acknowledge<P: Probe>(&mut self, core: &mut Core<P>, id: RequestId, lpn: Lpn, sequence: u64) {
+    /// Acknowledges a unit of request `id`. If the unit `is_in_ram`, its program has not ended.
+    fn acknowledge<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        id: RequestId,
+        lpn: Lpn,
+        sequence: u64,
+        is_in_ram: bool,
+    ) {
         core.probe.on_write_acknowledged(lpn, sequence);
-        self.unit_done(core, id);
-    }
-
-    /// Acknowledges a unit whose program has not ended.
-    fn acknowledge_from_ram<P: Probe>(&mut self, core: &mut Core<P>, id: RequestId, lpn: Lpn, sequence: u64) {
-        let is_fua = self.is_backed && self.requests.request(id).fua;
-        core.probe.on_write_acknowledged(lpn, sequence);
-        if is_fua {
+        if is_in_ram && self.is_backed && self.requests.request(id).fua {
             core.probe.on_fua_cached(lpn, sequence);
         }
         self.unit_done(core, id);
@@ -410,11 +401,8 @@ impl Host {
             && let Some(write) = writes.pop(&mut buffer.writes)
         {
             let Write { request, sequence, .. } = buffer.writes.remove(write);
-            if is_acknowledged {
-                self.acknowledge_from_ram(core, request, lpn, sequence);
-            } else {
-                self.acknowledge(core, request, lpn, sequence);
-            }
+            // The room of an acknowledged unit goes to the writes of another one, which is in RAM.
+            self.acknowledge(core, request, lpn, sequence, is_acknowledged);
         }
         self.make_room(core);
         self.epochs.leave_unit(buffered.epoch.into());

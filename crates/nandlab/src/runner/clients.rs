@@ -131,12 +131,11 @@ pub(super) struct Clients {
     /// The clients that submit at a time to come; those with the same time take turns.
     timed: BinaryHeap<Reverse<(Time, u64, u16)>>,
     turns: u64,
-    /// Requests that may still be submitted (`workload.requests_max`).
+    /// Requests that may still be submitted (`workload.requests_max`); `u64::MAX` without a limit.
     left: u64,
     pub(super) has_begun: bool,
     /// Completions that the clients have not been told of: the client, and the time.
     pub(super) completed: Vec<(u16, Time)>,
-    is_limited: bool,
     /// The client whose requests [`Clients::take_next`] takes, and how many it has taken of it.
     taking: (usize, u64),
 }
@@ -151,10 +150,9 @@ impl Clients {
             timed: BinaryHeap::with_capacity(list.len()),
             list,
             turns: 0,
-            left: requests_max,
+            left: if requests_max > 0 { requests_max } else { u64::MAX },
             has_begun: false,
             completed: Vec::new(),
-            is_limited: requests_max > 0,
             taking: (0, 0),
         }
     }
@@ -166,8 +164,9 @@ impl Clients {
     ) -> Option<Result<Request, E>> {
         while self.taking.0 < self.list.len() {
             let (client, taken) = self.taking;
-            let may = !self.is_limited || taken < self.left;
-            if let Some(request) = may.then(|| next_of(client)).flatten() {
+            if taken < self.left
+                && let Some(request) = next_of(client)
+            {
                 self.taking.1 += 1;
                 return Some(request.map(|request| request.with_tag(self.list[client].tag)));
             }
@@ -178,7 +177,7 @@ impl Clients {
 
     /// Whether no client will submit anything before a completion.
     pub(super) fn is_waiting(&self) -> bool {
-        self.ready.is_empty() && self.timed.is_empty() || self.is_limited && self.left == 0
+        self.ready.is_empty() && self.timed.is_empty() || self.left == 0
     }
 
     /// Gives the client its place, if it has none and may submit a request. Its next request has been read.

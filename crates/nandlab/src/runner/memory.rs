@@ -135,8 +135,10 @@ impl Memory {
             + logical_units / 8
             + Oracle::BYTES_PER_WRITTEN_LPN * touched.asked.min(logical_units);
         // Latencies of reads, writes, TRIMs and flushes of each client, and of each placement.
-        let clients = spec.workload.as_ref().map_or(0, |workload| 4 * (workload.clients().len() as u64 + 1));
-        let clients = if clients > 4 { clients } else { 0 };
+        let clients = match spec.workload.as_ref().map_or(0, |workload| workload.clients().len() as u64) {
+            0 => 0,
+            count => 4 * (count + 1),
+        };
         // Preconditioning, recovery and writing results never overlap in time.
         let temporary =
             touched.precondition_bytes.max(recovery).max(superblocks * Table::BYTES_PER_SUPERBLOCK);

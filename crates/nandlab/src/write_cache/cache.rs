@@ -23,6 +23,7 @@ pub use crate::base::ids::CacheSlot;
 use crate::base::list::{Link, List, ListLinks};
 use crate::base::policy::{PolicyError, PolicyFault, PolicySlot};
 use crate::base::steps::step;
+use crate::base::units::share_of;
 use crate::core::Queue;
 
 /// Access to the list links of the order of use.
@@ -82,11 +83,6 @@ pub struct WriteCache {
     eviction: Box<dyn EvictionPolicy>,
 }
 
-/// A share of `units`, rounded down.
-fn share_of(share: f64, units: u32) -> u32 {
-    libm::floor(share * f64::from(units) + 1e-9) as u32
-}
-
 impl WriteCache {
     /// The most slots at which one search of a budget detection looks for a clean unit. If the search finds none, the
     /// detection programs a dummy unit, which takes the same energy.
@@ -97,7 +93,7 @@ impl WriteCache {
     pub fn new(
         spec: &CacheSpec,
         policies: CachePolicies,
-        buffer_bytes: u64,
+        buffer_units: u32,
         logical_units: u32,
         unit_bytes: u32,
     ) -> Option<Self> {
@@ -105,10 +101,9 @@ impl WriteCache {
         if units == 0 {
             return None;
         }
-        let most = |units: u64| u32::try_from(units).unwrap_or(u32::MAX).min(logical_units);
         let CachePolicies { sync, eviction } = policies;
-        let capacity = most(units);
-        let buffer = most(buffer_bytes / u64::from(unit_bytes));
+        let capacity = u32::try_from(units).unwrap_or(u32::MAX).min(logical_units);
+        let buffer = buffer_units.min(logical_units);
         let mut cache = Self {
             slots: Huge::zeroed(logical_units as usize),
             entries: Vec::with_capacity((capacity + buffer) as usize),

@@ -30,7 +30,7 @@
 //! no room of the cache, and their programs gather until they fill programming units. Such a unit remains an entry of the
 //! cache until it is programmed: it is dirty under the one budget, is read from RAM, and stays if it is used again. The
 //! programs do not gather while a write or a flush waits for one of them, while the budget is 0, or while the drive is
-//! idle ([`WriteBacks::may_gather`](crate::host::WriteBacks::may_gather), `Caching::close_for_room`).
+//! idle ([`WriteBacks::may_gather`](crate::host::WriteBacks::may_gather), `Core::close_if_all_gather`).
 //!
 //! A trimmed entry is dropped: lookups no longer find the entry, and its slot is free when the entry's operations under
 //! way have ended.
@@ -122,14 +122,13 @@ pub(crate) struct Caching {
     /// By slot: the placement of the newest write of its unit, if it is above 0.
     placements: NumberMap<u16>,
     spec: CacheSpec,
-    buffer_bytes: u64,
 }
 
 impl<P: Probe> Mechanism<P> for Caching {
     /// Empties the cache, and keeps the counters.
     fn power_lost(&mut self, offline: &mut Offline<'_, P>) {
         let policies = CachePolicies::new(&self.spec);
-        let fresh = Self::new(&self.spec, policies, self.buffer_bytes, &**offline)
+        let fresh = Self::new(&self.spec, policies, self.cache.buffer(), &**offline)
             .expect("the spec has a write cache");
         let before = std::mem::replace(self, fresh);
         (self.stats, self.window, self.load) = (before.stats, before.window, before.load);
@@ -143,16 +142,16 @@ impl<P: Probe> Mechanism<P> for Caching {
 }
 
 impl Caching {
-    /// `buffer_bytes`: size of the write buffer through which units leave the cache.
+    /// `buffer_units`: size of the write buffer through which units leave the cache.
     pub(crate) fn new<P: Probe>(
         spec: &CacheSpec,
         policies: CachePolicies,
-        buffer_bytes: u64,
+        buffer_units: u32,
         core: &Core<P>,
     ) -> Option<Self> {
         let geometry = core.geometry();
         let (units, unit_bytes) = (geometry.logical_units, geometry.unit_bytes);
-        let cache = WriteCache::new(spec, policies, buffer_bytes, units, unit_bytes)?;
+        let cache = WriteCache::new(spec, policies, buffer_units, units, unit_bytes)?;
         let unit_bytes = u64::from(geometry.unit_bytes);
         let sector_bytes = (unit_bytes / 64).max(512.min(unit_bytes));
         Some(Self {
@@ -173,7 +172,6 @@ impl Caching {
             syncs_max: 2 * geometry.dies,
             lost: BTreeMap::new(),
             spec: spec.clone(),
-            buffer_bytes,
         })
     }
 
@@ -418,15 +416,9 @@ impl Caching {
     }
 
     /// The number of units that may be dirty now: the dirty budget without the units that records of deallocations
-    /// take. Above 0 unless the budget is 0 ([`Caching::has_room_for_trims`]).
+    /// take. Above 0 unless the budget is 0 (`Drive::bound_trim_records`).
     fn room<P: Probe>(&self, core: &Core<P>, host: &Host) -> u32 {
         self.cache.budget().saturating_sub(host.trim_units(core))
-    }
-
-    /// Whether the dirty budget has room for `units` units of records of deallocations beside the dirty units, and for
-    /// at least one dirty unit.
-    pub(crate) fn has_room_for_trims(&self, units: u32) -> bool {
-        self.cache.dirty_units().max(1) + units <= self.cache.budget()
     }
 
     /// Chooses units to evict for the units that wait for a slot, and dirty units to write back for the units that wait
@@ -492,18 +484,9 @@ impl Caching {
                 self.waiting_slots -= u32::from(wants != Wants::Write);
                 self.waiting_reads -= u32::from(wants == Wants::ReadSlot);
             } else if !self.make_room(core, path, lpn) {
-                self.close_for_room(core);
+                core.close_if_all_gather(self.cache.writing());
                 break;
             }
-        }
-    }
-
-    /// Host units wait, and no program makes room for them if all units that are written back gather in the write
-    /// buffer: closes the programming unit that has gathered for the longest time.
-    fn close_for_room<P: Probe>(&self, core: &mut Core<P>) {
-        let gathering = core.buffered_programs();
-        if gathering > 0 && gathering == self.cache.writing() {
-            core.close_oldest_program();
         }
     }
 

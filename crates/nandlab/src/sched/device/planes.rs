@@ -96,12 +96,16 @@ impl Planes {
     #[inline(always)]
     pub(super) fn station_of(&self, transaction: &Transaction) -> DieId {
         match transaction.kind {
-            FlashOp::Read => {
-                let group = u32::from(transaction.plane_in_die) / self.planes_per_group;
-                DieId(self.dies + transaction.die.0 * self.groups + group)
-            }
+            FlashOp::Read => self.station_of_plane(transaction),
             _ => transaction.die,
         }
+    }
+
+    /// The station of the plane of a transaction.
+    #[inline(always)]
+    fn station_of_plane(&self, transaction: &Transaction) -> DieId {
+        let group = u32::from(transaction.plane_in_die) / self.planes_per_group;
+        DieId(self.dies + transaction.die.0 * self.groups + group)
     }
 
     /// The stations of a die.
@@ -300,9 +304,8 @@ impl Device {
         if class != Class::HostRead && (held.is_some() || self.suspended(die).is_some()) {
             return None;
         }
-        let is_in_register =
-            |held| planes.station_of(&Transaction { kind: FlashOp::Read, ..pool[held] }) == id;
-        if self.gap == Some(CopybackGap::OtherPlanes) && held.is_some_and(is_in_register) {
+        let is_in_register = held.is_some_and(|held| planes.station_of_plane(&pool[held]) == id);
+        if self.gap == Some(CopybackGap::OtherPlanes) && is_in_register {
             return None;
         }
         Some(class)
