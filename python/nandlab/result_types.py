@@ -202,7 +202,9 @@ class CacheSummary(Record, frozen=True):
     pages: int
     """Units that fit into the write cache. In pages."""
     budget_pages: int
-    """Dirty budget at the end: the number of dirty units allowed in the write cache. In pages."""
+    """Dirty budget at the end: the number of dirty units allowed in the write cache, and in the write buffer beside it.
+    In pages.
+    """
     read_hits: int
     """Host unit reads that found all their sectors in the write cache. In pages."""
     read_misses: int
@@ -228,9 +230,9 @@ class CacheSummary(Record, frozen=True):
     blocked_updates: int
     """Host unit writes that waited because their unit was being written back (write protection). In pages."""
     dirty_pages: int
-    """Dirty units in the write cache at the end. In pages."""
+    """Dirty units at the end in the write cache, and in the write buffer beside it. In pages."""
     dirty_pages_max: int
-    """Highest number of dirty units in the write cache at a time. In pages."""
+    """Highest number of dirty units at a time in the write cache, and in the write buffer beside it. In pages."""
 
 
 class DetectionSummary(Record, frozen=True):

@@ -209,6 +209,11 @@ NEVER |= {
         ("timing.multi_plane had no effect", "drive.planes_per_die = 1"),
         {"timing.multi_plane": True, "workload.synthetic.size": "64KiB"},
     ),
+    "no-independent-reads": (
+        {"timing.plane_reads": "independent", "drive.planes_per_die": 4, "workload.arrival": {"queue_depth": 1}},
+        ("timing.plane_reads and timing.read_hold had no effect", "workload.arrival"),
+        {"timing.plane_reads": "independent", "drive.planes_per_die": 4},
+    ),
     "nothing-buffered": (
         {
             "ftl.buffer": "64KiB",
@@ -247,6 +252,7 @@ OFF = {
     "no-lower-level": {"refresh.policy": "fcr"},
     "no-sync": {"cache.sync": "none"},
     "no-multi-plane": {"timing.multi_plane": False},
+    "no-independent-reads": {"timing.plane_reads": "together"},
     "nothing-buffered": {"ftl.buffer": "0B"},
 }
 

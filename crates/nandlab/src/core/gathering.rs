@@ -5,8 +5,9 @@
 //! padding. This happens at the end of the event if one of its units may not wait, such as a unit of a host request or
 //! of the write cache, or a translation page that is written back. Only two kinds of units may wait. Those in the write
 //! buffer (`ftl.buffer`), units that leave the write cache through it among them, gather until the buffer needs the room,
-//! or a superblock whose units they replace is to be erased, or the host flushes or is idle. Those of background jobs gather until a job closes the programming unit; GC
-//! leaves the last programming unit of a victim open for the copies from the next victim ([`Emptied`](super::Emptied)).
+//! or a superblock whose units they replace is to be erased, or the host flushes or is idle. Those of background jobs
+//! gather until a job closes the programming unit; GC leaves the last programming unit of a victim open for the copies from
+//! the next victim ([`Emptied`](super::Emptied)).
 //!
 //! Reads that are queued in the same event for units of the same page are one flash read, if they are queued in the
 //! order of the units, agree in cause, class and read levels, and need bits of at most one combination page. The flash

@@ -90,6 +90,11 @@ impl<P: Probe> Drive<P> {
         self.core.device().has_used_several_planes()
     }
 
+    /// Whether it has made a difference that planes read independently.
+    pub(crate) fn have_planes_read_independently(&self) -> bool {
+        self.core.device().have_planes_read_independently()
+    }
+
     /// Power losses so far, those in the warm-up included.
     pub(crate) fn all_losses(&self) -> &[PowerLoss] {
         &self.losses.list

@@ -19,7 +19,7 @@ use crate::drive::{Drive, FailReason};
 use crate::ftl::WearLevelling;
 use crate::host::{Op, SteadySummary, Verdict};
 use crate::probe::Probe;
-use crate::sched::{Cause, FlashOp, SuspendSpec};
+use crate::sched::{Cause, FlashOp, PlaneReads, SuspendSpec};
 
 /// Share of unmapped reads among all reads for the host above which `unmapped-reads` is noted.
 const UNMAPPED_SHARE: f64 = 0.03;
@@ -110,6 +110,11 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: Option<&
     if spec.timing.multi_plane && !drive.has_used_several_planes() {
         let geometry = drive.geometry();
         add(no_multi_plane(geometry.planes_per_lane, geometry.planes_per_die()));
+    }
+    // With multi-plane operations it also makes a difference that reads are not joined.
+    let reads_apart = spec.timing.plane_reads != PlaneReads::Together && !spec.timing.multi_plane;
+    if reads_apart && !drive.have_planes_read_independently() {
+        add(no_independent_reads());
     }
     let most = spec.migration.policy.copybacks_max();
     let policy = drive.policy_name(PolicySlot::Migration);
@@ -369,6 +374,16 @@ fn no_multi_plane(planes_per_lane: u32, planes_per_die: u32) -> Option<Note> {
              ftl.superblock = \"die\"."
                 .to_owned()
         },
+    )
+}
+
+/// Planes read independently (`timing.plane_reads`), and no plane read while another one of its die did.
+fn no_independent_reads() -> Option<Note> {
+    Note::info(
+        "no-independent-reads",
+        "No two planes of a die read at the same time, so timing.plane_reads and timing.read_hold had no effect. Raise \
+         the load (workload.arrival), or the share of reads."
+            .to_owned(),
     )
 }
 

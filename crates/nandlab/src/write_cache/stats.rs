@@ -31,7 +31,7 @@ counters! {
         pub waiting_reads: u64, sum of pages;
         /// Host unit writes that waited because their unit was being written back (write protection).
         pub blocked_updates: u64, sum of pages;
-        /// Highest number of dirty units in the write cache at a time.
+        /// Highest number of dirty units at a time in the write cache, and in the write buffer beside it.
         pub dirty_pages_max: u32, max of pages;
     }
 }
@@ -61,10 +61,10 @@ pub struct CacheValues {
     /// Units that fit into the write cache.
     #[schemars(extend("unit" = "pages"))]
     pub pages: u32,
-    /// Dirty budget at the end: the number of dirty units allowed in the write cache.
+    /// Dirty budget at the end: the number of dirty units allowed in the write cache, and in the write buffer beside it.
     #[schemars(extend("unit" = "pages"))]
     pub budget_pages: u32,
-    /// Dirty units in the write cache at the end.
+    /// Dirty units at the end in the write cache, and in the write buffer beside it.
     #[schemars(extend("unit" = "pages"))]
     pub dirty_pages: u32,
 }

@@ -1,11 +1,12 @@
 //! Tables of functions of P/E cycles and age. The nodes of a table are computed when first needed.
 //!
 //! The axes are divided as in an HDR histogram (high dynamic range): every octave of (P/E + 32) has 32 equal parts, and
-//! every octave of (age + `FIRST` s) has 16. `FIRST` is 4096, or less for a function that changes within minutes. So the exponent and mantissa bits of a float give the cell of a point and the
-//! position within the cell, without a logarithm. A node is computed at the first look-up in a cell beside the node,
-//! from the node's coordinates only, so a value does not depend on earlier look-ups. Between nodes the fourth root of
-//! the function is bilinear. RBERs grow by powers of age and cycles; their fourth root is nearly linear, so a few
-//! hundred nodes per axis suffice, and two multiplications undo the root. Where the function is monotone, so is the table.
+//! every octave of (age + `FIRST` s) has 16. `FIRST` is 4096, or less for a function that changes within minutes. So
+//! the exponent and mantissa bits of a float give the cell of a point and the position within the cell, without a
+//! logarithm. A node is computed at the first look-up in a cell beside the node, from the node's coordinates only, so a
+//! value does not depend on earlier look-ups. Between nodes the fourth root of the function is bilinear. RBERs grow by
+//! powers of age and cycles; their fourth root is nearly linear, so a few hundred nodes per axis suffice, and two
+//! multiplications undo the root. Where the function is monotone, so is the table.
 
 /// The largest P/E count in the table; higher counts are looked up as this count.
 const PE_MAX: u32 = (1 << 24) - 1;

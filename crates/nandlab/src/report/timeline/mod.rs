@@ -10,8 +10,9 @@
 //! | channels | channel | commands and transfers |
 //! | decoder | read level, lane | decoding |
 //!
-//! The slices of a track never overlap. A die, a group of planes and a channel serve one operation at a time; a request and a page to be
-//! decoded take the free lane with the lowest number. A lane is one of several tracks for slices that overlap in time.
+//! The slices of a track never overlap. A die, a group of planes and a channel serve one operation at a time; a request
+//! and a page to be decoded take the free lane with the lowest number. A lane is one of several tracks for slices that
+//! overlap in time.
 //!
 //! **Operations.** The operations submitted first, or first after the warm-up, are recorded, each with its number
 //! (`operation`), die, PPN and LPN. A read also has its read level (`level`), and an operation of a host request the

@@ -67,6 +67,9 @@ pub(super) struct Planes {
     planes_per_group: u32,
     read_hold: Span,
     of_die: Box<[OfDie]>,
+    /// Whether a station has read while another one of its die did, or has left its read to an operation of the die
+    /// after the hold: on a die whose planes read together neither happens.
+    has_effect: bool,
 }
 
 impl Planes {
@@ -78,6 +81,7 @@ impl Planes {
             planes_per_group: geometry.planes_per_die() / groups,
             read_hold,
             of_die: vec![OfDie::default(); geometry.dies as usize].into(),
+            has_effect: false,
         })
     }
 
@@ -142,6 +146,11 @@ impl Device {
     #[inline(always)]
     pub(super) fn die_of(&self, id: DieId) -> DieId {
         self.planes.as_ref().map_or(id, |planes| planes.die_of(id))
+    }
+
+    /// Whether it has made a difference that planes read independently.
+    pub(crate) fn have_planes_read_independently(&self) -> bool {
+        self.planes.as_ref().is_some_and(|planes| planes.has_effect)
     }
 
     /// Whether a die has no operation under way. A suspended or held operation does not count.
@@ -257,7 +266,13 @@ impl Device {
             return false;
         }
         let die = self.die_of(id);
-        let Some(class) = self.class_of_read(pool, now, die, id) else { return false };
+        let planes = self.planes.as_mut().expect("the planes read independently");
+        let is_over = |since: Time| now >= since.saturating_add(planes.read_hold);
+        if planes.of_die[die.index()].waits_since.is_some_and(is_over) {
+            planes.has_effect = true;
+            return false;
+        }
+        let Some(class) = self.class_of_read(pool, die, id) else { return false };
         let station = &mut self.dies[id.index()];
         let slot = station.queues[class as usize].pop(pool).expect("the class has a read that waits");
         station.batch = Fifo::of(pool, slot);
@@ -269,19 +284,16 @@ impl Device {
         if of_die.at_work == 0 {
             of_die.since = now;
         }
+        planes.has_effect |= of_die.at_work > 0;
         of_die.at_work += 1;
         watcher.on_issue(now, id, &pool[slot]);
         self.begin(pool, agenda, watcher, now, id);
         true
     }
 
-    /// The class of the read that a free station takes now; `None` if it takes none.
-    fn class_of_read(&self, pool: &Transactions, now: Time, die: DieId, id: DieId) -> Option<Class> {
+    /// The class of the read that a free station takes; `None` if the scheduler lets it take none.
+    fn class_of_read(&self, pool: &Transactions, die: DieId, id: DieId) -> Option<Class> {
         let planes = self.planes.as_ref().expect("the planes read independently");
-        let is_over = |since: Time| now >= since.saturating_add(planes.read_hold);
-        if planes.of_die[die.index()].waits_since.is_some_and(is_over) {
-            return None;
-        }
         let waiting = self.waiting_with(pool, die, std::iter::once(id));
         let mut class = pick(self.scheduler, &waiting)?;
         let head = |id: DieId, class: Class| {
