@@ -42,6 +42,11 @@ impl Waiting {
         };
     }
 
+    /// Leaves out host reads.
+    pub(super) fn leave_out_host_reads(&mut self) {
+        self.first[Class::HostRead as usize] = None;
+    }
+
     /// Leaves the die to host reads.
     pub(super) fn leave_to_host_reads(&mut self) {
         let [_, read, ..] = self.first;

@@ -12,8 +12,10 @@
 //!
 //! A program, erase or copyback begins, and a suspended or held one goes on, when no station of the die is at work and none
 //! may take a read. With [`Scheduler::ReadFirst`](crate::sched::Scheduler::ReadFirst) the stations of a die that is read
-//! much are rarely free at the same time, so reads hold such an operation off for at most `timing.read_hold`, and for the
-//! reads that are under way then: after that no station takes a read before the operation.
+//! much are rarely free at the same time, so host reads hold such an operation off for at most `timing.read_hold`, and
+//! for the reads that are under way then: after that no station takes a host read before the operation. The other reads
+//! are not held back: a job has a bounded number of them at a time, and with few of them between two programs GC would
+//! stay behind its share.
 //!
 //! Each read is an operation of its own: reads are not joined to multi-plane reads. A die counts as busy while a station is
 //! at work. With one controller command at a time and without other operations, the stations of a die are request for
@@ -266,13 +268,7 @@ impl Device {
             return false;
         }
         let die = self.die_of(id);
-        let planes = self.planes.as_mut().expect("the planes read independently");
-        let is_over = |since: Time| now >= since.saturating_add(planes.read_hold);
-        if planes.of_die[die.index()].waits_since.is_some_and(is_over) {
-            planes.has_effect = true;
-            return false;
-        }
-        let Some(class) = self.class_of_read(pool, die, id) else { return false };
+        let Some(class) = self.class_of_read(pool, now, die, id) else { return false };
         let station = &mut self.dies[id.index()];
         let slot = station.queues[class as usize].pop(pool).expect("the class has a read that waits");
         station.batch = Fifo::of(pool, slot);
@@ -292,9 +288,15 @@ impl Device {
     }
 
     /// The class of the read that a free station takes; `None` if the scheduler lets it take none.
-    fn class_of_read(&self, pool: &Transactions, die: DieId, id: DieId) -> Option<Class> {
+    fn class_of_read(&mut self, pool: &Transactions, now: Time, die: DieId, id: DieId) -> Option<Class> {
+        let mut waiting = self.waiting_with(pool, die, std::iter::once(id));
+        let planes = self.planes.as_mut().expect("the planes read independently");
+        let is_over = |since: Time| now >= since.saturating_add(planes.read_hold);
+        if planes.of_die[die.index()].waits_since.is_some_and(is_over) {
+            planes.has_effect |= waiting.first[Class::HostRead as usize].is_some();
+            waiting.leave_out_host_reads();
+        }
         let planes = self.planes.as_ref().expect("the planes read independently");
-        let waiting = self.waiting_with(pool, die, std::iter::once(id));
         let mut class = pick(self.scheduler, &waiting)?;
         let head = |id: DieId, class: Class| {
             self.dies[id.index()].queues[class as usize].first().map(|slot| &pool[slot])
