@@ -366,7 +366,7 @@ def test_the_outcome_does_not_depend_on_a_key_without_effect(tmp_path):
     assert outcome(tmp_path / "before", of, ()) == outcome(tmp_path / "after", of, of.changed)
 
 
-#: A small `modern-tlc-1t`, whose read levels have the times of [timing].
+#: A small `modern-tlc-1t` without controller times, whose read levels have the times of [timing].
 MODERN = """
 [drive]
 preset = "modern-tlc-1t"
@@ -374,6 +374,8 @@ blocks_per_plane = 48
 pages_per_block = 96
 layers = 32
 op = 1.0
+[host]
+controller = "none"
 [precondition]
 used = 0.3
 valid = 0.9
@@ -395,6 +397,7 @@ def test_the_read_levels_of_the_preset_have_the_times_of_timing():
     # At queue depth 1 a read is tR, the transfer of the unit's share of a page, and decoding.
     transfer_us = 4_096 * 0.625 / 1_000
     assert mean_us() == pytest.approx(50 + transfer_us + 5, abs=0.01)
+    assert mean_us('host.controller={ read = "6us", write = "0us" }') == pytest.approx(56 + transfer_us + 5, abs=0.01)
     assert mean_us("timing.read=80us") == pytest.approx(80 + transfer_us + 5, abs=0.01)
     assert mean_us("timing.decode=9us") == pytest.approx(50 + transfer_us + 9, abs=0.01)
     assert mean_us("timing.channel_ns_per_byte=2.5") == pytest.approx(50 + 4 * transfer_us + 5, abs=0.01)
