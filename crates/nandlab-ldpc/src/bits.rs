@@ -46,16 +46,20 @@ impl Bits {
         &self.words
     }
 
-    /// Replaces 64 bits, or those of the last machine word, at once.
-    ///
-    /// # Panics
-    ///
-    /// If there is no machine word `at`.
-    pub fn set_word(&mut self, at: usize, word: u64) {
-        self.words[at] = word;
-        if at + 1 == self.words.len() {
-            self.clear_beyond();
+    /// Appends the `count` lowest bits of `bits`, bit 0 first. The bits above are 0, and `count` is at most 64.
+    pub(crate) fn append(&mut self, bits: u64, count: usize) {
+        let used = self.len % 64;
+        match self.words.last_mut() {
+            Some(last) if used > 0 => {
+                *last |= bits << used;
+                if used + count > 64 {
+                    self.words.push(bits >> (64 - used));
+                }
+            }
+            _ if count > 0 => self.words.push(bits),
+            _ => {}
         }
+        self.len += count;
     }
 
     /// The value of bit `at`.
@@ -124,13 +128,7 @@ impl Bits {
 impl FromIterator<bool> for Bits {
     fn from_iter<I: IntoIterator<Item = bool>>(bits: I) -> Self {
         let mut word = Self::zeros(0);
-        for bit in bits {
-            if word.len.is_multiple_of(64) {
-                word.words.push(0);
-            }
-            word.len += 1;
-            word.set(word.len - 1, bit);
-        }
+        bits.into_iter().for_each(|bit| word.append(u64::from(bit), 1));
         word
     }
 }
@@ -160,6 +158,14 @@ mod tests {
             let ones: Vec<usize> = (0..list.len()).filter(|&at| list[at]).collect();
             prop_assert_eq!(word.count_ones(), ones.len());
             prop_assert_eq!(word.ones().collect::<Vec<_>>(), ones);
+            let mut appended = Bits::zeros(0);
+            for part in bits.chunks(1 + bits.len() / 5) {
+                for part in part.chunks(64) {
+                    let packed = part.iter().rev().fold(0, |packed, &bit| packed << 1 | u64::from(bit));
+                    appended.append(packed, part.len());
+                }
+            }
+            prop_assert_eq!(appended, bits.iter().copied().collect());
             let mut sum = word.clone();
             sum.add(&word);
             prop_assert_eq!(sum, Bits::zeros(list.len()));
@@ -168,9 +174,6 @@ mod tests {
 
     #[test]
     fn bits_beyond_the_length_stay_0() {
-        let mut word = Bits::random(70, &mut Stream::new(1, "bits"));
-        word.set_word(1, u64::MAX);
-        assert_eq!(word.words()[1], 0x3f);
         assert_eq!(Bits::random(70, &mut Stream::new(2, "bits")).words()[1] >> 6, 0);
     }
 }

@@ -121,17 +121,10 @@ pub struct Workspace {
 impl Workspace {
     /// The word that the last decoding decided, whether it satisfies all checks or not. Before the first one, zeros.
     pub fn word(&self) -> Bits {
-        let mut word = Bits::zeros(self.bits);
-        let mut packed = 0;
-        let mut at = 0;
+        let mut word = Bits::zeros(0);
         for block in self.decided.chunks_exact(self.lifting + self.margin) {
-            for &decided in &block[..self.lifting] {
-                packed |= u64::from(decided < 0) << (at % 64);
-                at += 1;
-                if at % 64 == 0 || at == self.bits {
-                    word.set_word((at - 1) / 64, packed);
-                    packed = 0;
-                }
+            for lanes in block[..self.lifting].chunks(64) {
+                word.append(signs(lanes), lanes.len());
             }
         }
         word
@@ -448,6 +441,18 @@ fn merge(head: &mut [i8; LANES_MAX], margin: &mut [i8; LANES_MAX], written: usiz
     }
 }
 
+/// The signs of at most 64 bytes, that of the first one in bit 0.
+fn signs(bytes: &[i8]) -> u64 {
+    let (eights, rest) = bytes.as_chunks::<8>();
+    let eights = eights.iter().rev().fold(0, |signs, eight| {
+        let lowest = u64::from_le_bytes(eight.map(|byte| byte as u8)) >> 7 & 0x0101_0101_0101_0101;
+        // The factor moves bit 8 i to bit 56 + i.
+        signs << 8 | lowest.wrapping_mul(0x0102_0408_1020_4080) >> 56
+    });
+    let rest = rest.iter().rev().fold(0, |signs, &byte| signs << 1 | u64::from(byte < 0));
+    if rest == 0 { eights } else { eights | rest << (bytes.len() / 8 * 8) }
+}
+
 /// Number of places at which the signs differ.
 fn differences(a: &[i8], b: &[i8]) -> u32 {
     // Sums of at most 255 places fit in a byte.
@@ -456,4 +461,135 @@ fn differences(a: &[i8], b: &[i8]) -> u32 {
         u32::from(places.fold(0u8, |count, differs| count.wrapping_add(differs)))
     };
     a.chunks(255).zip(b.chunks(255)).map(few).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::construct::Description;
+    use crate::encode::Encoder;
+    use nandlab_base::base::rng::Stream;
+    use proptest::prelude::*;
+
+    fn decoder(code: &Code) -> Decoder {
+        Decoder::new(code, MinSum::default()).unwrap()
+    }
+
+    #[test]
+    fn one_iteration_by_hand() {
+        // Check 0 involves the bits 0, 1, 2, check 1 the bits 1, 2, 3. Check 0 receives 8, 12, -4 and sends -3, -3, 6, so
+        // the sums are 5, 9, 2. Check 1 receives 9, 2, 20 and sends 1.5, 6.75, 1.5, rounded to 2, 7, 2.
+        let code = Code::from_rows(4, vec![vec![0, 1, 2], vec![1, 2, 3]]).unwrap();
+        assert_eq!(code.lifting(), 1);
+        let decoder = decoder(&code);
+        let mut work = decoder.workspace();
+        let outcome = decoder.decode(&[8, 12, -4, 20], &mut work);
+        assert_eq!(outcome, Outcome { decoded: true, iterations: 1, corrected: 1 });
+        assert_eq!(work.sums().collect::<Vec<_>>(), [5, 11, 9, 22]);
+        assert_eq!(work.word(), Bits::zeros(4));
+    }
+
+    #[test]
+    fn a_codeword_needs_no_iteration_and_zero_llrs_stay_decided() {
+        let code = Code::from_rows(4, vec![vec![0, 1, 2], vec![1, 2, 3]]).unwrap();
+        let decoder = decoder(&code);
+        let mut work = decoder.workspace();
+        let outcome = decoder.decode(&[-1, -1, 0, -128], &mut work);
+        assert_eq!(outcome, Outcome { decoded: true, iterations: 0, corrected: 0 });
+        assert_eq!(work.word(), [true, true, false, true].into_iter().collect());
+        // Two erasures in one check are never resolved: all messages to them are 0.
+        let code = Code::from_rows(3, vec![vec![0, 1, 2]]).unwrap();
+        let decoder = Decoder::new(&code, MinSum { iterations_max: 7, ..MinSum::default() }).unwrap();
+        let outcome = decoder.decode(&[-5, 0, 0], &mut decoder.workspace());
+        assert_eq!(outcome, Outcome { decoded: false, iterations: 7, corrected: 0 });
+    }
+
+    #[test]
+    fn a_check_of_one_bit_makes_it_0() {
+        let code = Code::from_rows(2, vec![vec![0], vec![0, 1]]).unwrap();
+        let decoder = decoder(&code);
+        let mut work = decoder.workspace();
+        let outcome = decoder.decode(&[-3, -2], &mut work);
+        assert_eq!(outcome, Outcome { decoded: true, iterations: 1, corrected: 2 });
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        /// A lifting size is a matter of speed: the same matrix with single bits as blocks gives the same messages. The
+        /// order of layers is the same, and no two checks of a layer share a bit.
+        #[test]
+        fn circulants_decode_like_single_bits(
+            rows in 2u32..5, more in 1u32..6, lifting in 24u32..150, seed: u64, rber in 0.0..0.1f64,
+        ) {
+            let description = Description { rows, columns: rows + more, lifting, column_weight: 2, seed };
+            let code = description.build().unwrap();
+            let bits = code.bits();
+            let ones = |check| code.bits_of(check).map(|bit| bit as u32).collect::<Vec<_>>();
+            let blocks = (0..code.checks()).map(ones);
+            let circulants = |row: Vec<u32>| row.iter().map(|&column| crate::Circulant { column, shift: 0 }).collect();
+            let single = Code::new(1, bits as u32, blocks.map(circulants).collect()).unwrap();
+            let mut stream = Stream::new(seed, "llrs");
+            let llrs: Vec<i8> = (0..bits)
+                .map(|_| {
+                    let size = 1 + stream.below(31) as i8;
+                    if stream.unit() < rber { -size } else { size }
+                })
+                .collect();
+            let (decoder, single) = (decoder(&code), decoder(&single));
+            let (mut work, mut single_work) = (decoder.workspace(), single.workspace());
+            prop_assert_eq!(decoder.decode(&llrs, &mut work), single.decode(&llrs, &mut single_work));
+            prop_assert_eq!(work.word(), single_work.word());
+            prop_assert!(work.sums().eq(single_work.sums()));
+        }
+
+        /// Adding a codeword to the sent word changes signs, and nothing else.
+        #[test]
+        fn all_codewords_are_decoded_alike(
+            lifting in 24u32..150, seed: u64, rber in 0.0..0.1f64, largest in 1u64..=55,
+        ) {
+            let description = Description { rows: 4, columns: 10, lifting, column_weight: 3, seed };
+            let code = description.build().unwrap();
+            let encoder = Encoder::new(&code).unwrap();
+            let mut stream = Stream::new(seed, "llrs");
+            let codeword = encoder.encode(&Bits::random(encoder.data_bits(), &mut stream));
+            let draw = |_| {
+                let size = 1 + stream.below(largest) as i8;
+                if stream.unit() < rber { -size } else { size }
+            };
+            let llrs: Vec<i8> = (0..code.bits()).map(draw).collect();
+            let others: Vec<i8> = (0..code.bits()).map(|at| if codeword.get(at) { -llrs[at] } else { llrs[at] }).collect();
+            let decoder = decoder(&code);
+            let mut work = decoder.workspace();
+            let outcome = decoder.decode(&llrs, &mut work);
+            let mut word = work.word();
+            prop_assert_eq!(decoder.decode(&others, &mut work), outcome);
+            word.add(&codeword);
+            prop_assert_eq!(work.word(), word.clone());
+            prop_assert_eq!(code.has(&word), outcome.decoded);
+            let corrected = (0..code.bits()).filter(|&at| word.get(at) != (others[at] < 0)).count();
+            prop_assert_eq!(outcome.corrected as usize, corrected);
+        }
+
+        #[test]
+        fn signs_are_packed_from_the_first_byte_on(bytes in prop::collection::vec(any::<i8>(), 0..=64)) {
+            let packed = signs(&bytes);
+            for (at, &byte) in bytes.iter().enumerate() {
+                prop_assert_eq!(packed >> at & 1 == 1, byte < 0);
+            }
+            prop_assert!(bytes.len() == 64 || packed >> bytes.len() == 0);
+        }
+    }
+
+    #[test]
+    fn settings_out_of_range_are_refused() {
+        let code = Code::from_rows(3, vec![vec![0, 1, 2]]).unwrap();
+        let refused = |settings| Decoder::new(&code, settings).unwrap_err().message().to_owned();
+        let usual = MinSum::default();
+        for normalisation in [0.0, 1.1, f64::NAN, -1.0] {
+            assert!(refused(MinSum { normalisation, ..usual }).contains("is not in 1/256..=1"));
+        }
+        assert!(refused(MinSum { iterations_max: 0, ..usual }).contains("no iteration"));
+        assert!(refused(MinSum { message_max: 0, ..usual }).contains("is not in 1..=127"));
+        assert!(refused(MinSum { message_max: 128, ..usual }).contains("is not in 1..=127"));
+    }
 }

@@ -1,0 +1,235 @@
+//! Channels with a few outputs, and the LLRs of their outputs.
+//!
+//! Sensing a page at one read reference per boundary gives hard decisions: two regions. Every further reference splits a
+//! region. A region is an output of a discrete channel with a probability for each value of the bit, whatever the model of
+//! the threshold voltages; its LLR is the logarithm of the ratio of the two.
+
+use crate::error::LdpcError;
+
+/// The most read references of a boundary, and one less than the most regions.
+pub const REFERENCES_MAX: usize = 7;
+
+/// The largest difference between 1 and a sum of probabilities.
+const SUM_TOLERANCE: f64 = 1e-6;
+
+/// The regions into which read references divide the threshold voltages, with their probabilities: a discrete channel
+/// with binary input.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Regions {
+    /// The probability of each region, if the bit is 0 and if it is 1.
+    probabilities: [Vec<f64>; 2],
+}
+
+impl Regions {
+    /// The regions with the probabilities `of_0` for bits that are 0 and `of_1` for bits that are 1.
+    ///
+    /// # Errors
+    ///
+    /// If there are not 2 to [`REFERENCES_MAX`] + 1 regions, the same number for both values, or if the probabilities
+    /// are not in 0..=1 or do not add up to 1.
+    pub fn new(of_0: &[f64], of_1: &[f64]) -> Result<Self, LdpcError> {
+        if of_0.len() != of_1.len() || !(2..=REFERENCES_MAX + 1).contains(&of_0.len()) {
+            return Err(LdpcError::new(
+                format!("{} regions for bits that are 0 and {} for bits that are 1", of_0.len(), of_1.len()),
+                format!("give the same number for both, 2 to {}", REFERENCES_MAX + 1),
+            ));
+        }
+        for (bit, of) in [of_0, of_1].iter().enumerate() {
+            if let Some(wrong) = of.iter().find(|p| !(0.0..=1.0).contains(*p)) {
+                return Err(LdpcError::new(
+                    format!("a region has the probability {wrong} for bits that are {bit}"),
+                    "give probabilities in 0..=1",
+                ));
+            }
+            let sum: f64 = of.iter().sum();
+            if (sum - 1.0).abs() > SUM_TOLERANCE {
+                return Err(LdpcError::new(
+                    format!("the probabilities for bits that are {bit} add up to {sum}"),
+                    "divide them by their sum",
+                ));
+            }
+        }
+        Ok(Self { probabilities: [of_0.to_vec(), of_1.to_vec()] })
+    }
+
+    /// Hard decisions: region 0 for bits read as 0, region 1 for bits read as 1, each of them wrong with probability
+    /// `rber`.
+    ///
+    /// # Errors
+    ///
+    /// If `rber` is not in 0..=0.5.
+    pub fn hard(rber: f64) -> Result<Self, LdpcError> {
+        if !(0.0..=0.5).contains(&rber) {
+            return Err(LdpcError::new(
+                format!("the raw bit error rate {rber} is not in 0..=0.5"),
+                "invert the bits if more than half of them are wrong",
+            ));
+        }
+        Self::new(&[1.0 - rber, rber], &[rber, 1.0 - rber])
+    }
+
+    /// The regions between read references at a boundary of two Gaussian threshold voltage distributions with means +1
+    /// (bits that are 0) and -1 (bits that are 1) and the standard deviation `sigma`. `references` are voltages in the same
+    /// unit, in descending order; region 0 is above the first one. With one reference at 0 the raw bit error rate is
+    /// Q(1 / `sigma`).
+    ///
+    /// # Errors
+    ///
+    /// If `sigma` is not positive, or if there are not 1 to [`REFERENCES_MAX`] references in descending order.
+    pub fn gaussian(sigma: f64, references: &[f64]) -> Result<Self, LdpcError> {
+        let descending = references.windows(2).all(|pair| pair[0] > pair[1]);
+        if !(sigma > 0.0 && sigma.is_finite() && descending && references.iter().all(|v| v.is_finite())) {
+            return Err(LdpcError::new(
+                format!("a standard deviation of {sigma} with the references {references:?}"),
+                "give a positive standard deviation, and references in descending order",
+            ));
+        }
+        // The tail of the Gaussian distribution above each reference.
+        let regions = |mean: f64| {
+            let above = |v: &f64| 0.5 * libm::erfc((v - mean) / sigma / std::f64::consts::SQRT_2);
+            let ends: Vec<f64> =
+                std::iter::once(0.0).chain(references.iter().map(above)).chain([1.0]).collect();
+            ends.windows(2).map(|pair| pair[1] - pair[0]).collect::<Vec<f64>>()
+        };
+        Self::new(&regions(1.0), &regions(-1.0))
+    }
+
+    /// Number of regions.
+    pub fn count(&self) -> usize {
+        self.probabilities[0].len()
+    }
+
+    /// The probabilities of the regions for bits that are `bit`.
+    pub fn of(&self, bit: bool) -> &[f64] {
+        &self.probabilities[usize::from(bit)]
+    }
+
+    /// The LLR of each region in nats, positive where 0 is more probable; infinite where one of the values is impossible,
+    /// and 0 where both are.
+    pub fn llrs(&self) -> Vec<f64> {
+        let llr = |(&p0, &p1): (&f64, &f64)| match (p0 > 0.0, p1 > 0.0) {
+            (true, true) => libm::log(p0) - libm::log(p1),
+            (true, false) => f64::INFINITY,
+            (false, true) => f64::NEG_INFINITY,
+            (false, false) => 0.0,
+        };
+        self.probabilities[0].iter().zip(&self.probabilities[1]).map(llr).collect()
+    }
+
+    /// The LLR of each region for a decoder: rounded, in the unit in which the largest magnitude is `largest`.
+    ///
+    /// Min-sum decoding does not depend on the unit of LLRs, so the unit only sets the resolution. Infinite LLRs count as twice
+    /// the largest finite one, and as `largest` if none is finite. An LLR that is not 0 in nats is rounded to 1 or -1 at
+    /// least, so that it keeps its hard decision.
+    ///
+    /// # Panics
+    ///
+    /// If `largest` is not in 1..=127.
+    pub fn quantised(&self, largest: u8) -> Vec<i8> {
+        assert!((1..=127).contains(&largest), "the largest LLR {largest} is not in 1..=127");
+        let mut llrs = self.llrs();
+        let finite = llrs.iter().filter(|llr| llr.is_finite()).fold(0.0f64, |max, llr| max.max(llr.abs()));
+        let infinite = if finite > 0.0 { 2.0 * finite } else { 1.0 };
+        llrs.iter_mut().filter(|llr| llr.is_infinite()).for_each(|llr| *llr = infinite.copysign(*llr));
+        let max = llrs.iter().fold(0.0f64, |max, llr| max.max(llr.abs()));
+        let quantise = |&llr: &f64| {
+            if llr == 0.0 {
+                return 0;
+            }
+            let scaled = libm::round(llr / max * f64::from(largest));
+            if scaled == 0.0 { 1.0f64.copysign(llr) as i8 } else { scaled as i8 }
+        };
+        llrs.iter().map(quantise).collect()
+    }
+
+    /// The share of bits that hard decisions get wrong, if both values are equally frequent: of each region the less
+    /// probable value.
+    pub fn rber(&self) -> f64 {
+        0.5 * self.probabilities[0]
+            .iter()
+            .zip(&self.probabilities[1])
+            .map(|(&p0, &p1)| p0.min(p1))
+            .sum::<f64>()
+    }
+
+    /// The mutual information between bit and region in bits, if both values are equally frequent: the rate of the best
+    /// code that the channel allows.
+    pub fn information(&self) -> f64 {
+        let [of_0, of_1] = &self.probabilities;
+        let part = |p: f64, both: f64| if p > 0.0 { 0.5 * p * libm::log2(2.0 * p / both) } else { 0.0 };
+        of_0.iter().zip(of_1).map(|(&p0, &p1)| part(p0, p0 + p1) + part(p1, p0 + p1)).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn close(a: f64, b: f64) {
+        assert!((a - b).abs() < 1e-9 * b.abs().max(1.0), "{a} instead of {b}");
+    }
+
+    #[test]
+    fn hard_decisions_have_the_llr_of_the_binary_symmetric_channel() {
+        let regions = Regions::hard(0.01).unwrap();
+        close(regions.llrs()[0], (0.99f64 / 0.01).ln());
+        close(regions.llrs()[1], -(0.99f64 / 0.01).ln());
+        assert_eq!(regions.quantised(16), [16, -16]);
+        close(regions.rber(), 0.01);
+        // 1 - H(0.01).
+        close(regions.information(), 1.0 + 0.01 * 0.01f64.log2() + 0.99 * 0.99f64.log2());
+        assert_eq!(Regions::hard(0.0).unwrap().quantised(16), [16, -16]);
+        assert_eq!(Regions::hard(0.5).unwrap().quantised(16), [0, 0]);
+        close(Regions::hard(0.0).unwrap().information(), 1.0);
+    }
+
+    #[test]
+    fn an_erasure_has_no_llr() {
+        let regions = Regions::new(&[0.8, 0.15, 0.05], &[0.05, 0.15, 0.8]).unwrap();
+        assert_eq!(regions.quantised(31), [31, 0, -31]);
+        close(regions.rber(), 0.05 + 0.075);
+    }
+
+    #[test]
+    fn regions_of_a_gaussian_boundary() {
+        // Q(1 / 0.5) = Q(2) = 0.022750131948179.
+        let hard = Regions::gaussian(0.5, &[0.0]).unwrap();
+        assert!((hard.rber() - 0.022_750_131_948_179).abs() < 1e-12, "{}", hard.rber());
+        let soft = Regions::gaussian(0.5, &[0.2, 0.0, -0.2]).unwrap();
+        assert_eq!(soft.count(), 4);
+        // References on both sides add information and change no hard decision.
+        assert!((soft.rber() - hard.rber()).abs() < 1e-12);
+        assert!(soft.information() > hard.information());
+        let llrs = soft.llrs();
+        assert!(llrs[0] > llrs[1] && llrs[1] > 0.0 && (llrs[1] + llrs[2]).abs() < 1e-9);
+        assert_eq!(soft.quantised(31)[0], 31);
+        // Q((0.2 + 1) / 0.5) = Q(2.4) = 0.008197535924596.
+        assert!((soft.of(true)[0] - 0.008_197_535_924_596).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_small_llr_keeps_its_sign_and_an_infinite_one_is_the_largest() {
+        let regions = Regions::new(&[0.5, 0.251, 0.249, 0.0], &[0.0, 0.25, 0.25, 0.5]).unwrap();
+        assert_eq!(regions.quantised(100), [100, 50, -50, -100]);
+        let regions = Regions::new(&[0.9, 0.0501, 0.0499], &[0.01, 0.05, 0.94]).unwrap();
+        assert_eq!(regions.quantised(20), [20, 1, -13]);
+    }
+
+    #[test]
+    fn impossible_regions_are_refused_with_a_remedy() {
+        for (error, message) in [
+            (Regions::new(&[1.0], &[1.0]), "1 regions"),
+            (Regions::new(&[0.5, 0.5], &[1.0]), "2 regions for bits that are 0 and 1"),
+            (Regions::new(&[0.5, 0.6], &[0.5, 0.5]), "bits that are 0 add up to 1.1"),
+            (Regions::new(&[0.5, 0.5], &[1.5, -0.5]), "probability 1.5 for bits that are 1"),
+            (Regions::new(&[f64::NAN, 0.5], &[0.5, 0.5]), "probability NaN"),
+            (Regions::hard(0.6), "0.6 is not in 0..=0.5"),
+            (Regions::gaussian(0.0, &[0.0]), "standard deviation of 0"),
+            (Regions::gaussian(0.5, &[0.0, 0.1]), "[0.0, 0.1]"),
+            (Regions::gaussian(0.5, &[]), "1 regions"),
+        ] {
+            let error = error.unwrap_err();
+            assert!(error.message().contains(message), "{error}");
+        }
+    }
+}
