@@ -95,8 +95,8 @@ impl Code {
 
     /// The code of any matrix, from the columns of the bits that are 1 in each row.
     ///
-    /// If the matrix consists of circulants, the code has the largest lifting size that fits; otherwise the lifting size
-    /// is 1.
+    /// If the matrix consists of circulants, the code has the largest lifting size that fits; otherwise the lifting
+    /// size is 1.
     ///
     /// # Errors
     ///

@@ -10,10 +10,10 @@ const DRAWS_MAX: usize = 100;
 
 /// The description of a quasi-cyclic code without cycles of length 4; the same description gives the same code.
 ///
-/// Every block column has `column_weight` circulants. The block rows that they are in are random, but the weights of two
-/// block rows differ by at most 1. The shifts are random under the condition that no cycle of length 4 closes (M. P. C.
-/// Fossorier, "Quasi-cyclic low-density parity-check codes from circulant permutation matrices", IEEE Trans. Inf. Theory
-/// 50(8), 2004).
+/// Every block column has `column_weight` circulants. The block rows that they are in are random, but the weights of
+/// two block rows differ by at most 1. The shifts are random under the condition that no cycle of length 4 closes (M.
+/// P. C. Fossorier, "Quasi-cyclic low-density parity-check codes from circulant permutation matrices", IEEE Trans. Inf.
+/// Theory 50(8), 2004).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Description {
     /// Rows of the base matrix: block rows. The code has at least (`columns` - `rows`) * `lifting` data bits.
@@ -31,8 +31,8 @@ pub struct Description {
 impl Description {
     /// A code of 36,864 bits for 4 KiB of data (32,768 bits) at a rate of 8/9, with column weight 4.
     ///
-    /// Its rows are linearly dependent, as those of every code in which all columns have an even weight. So it has a few
-    /// data bits more.
+    /// Its rows are linearly dependent, as those of every code in which all columns have an even weight. So it has a
+    /// few data bits more.
     pub const KIB_4: Self = Self { rows: 8, columns: 72, lifting: 512, column_weight: 4, seed: 1 };
 
     /// Makes the code.
@@ -94,7 +94,8 @@ impl Description {
                 order
             })
             .collect();
-        // Circulants move from the heaviest to the lightest block row, each in a random column that has only the former.
+        // Circulants move from the heaviest to the lightest block row, each in a random column that has only the
+        // former.
         loop {
             let heaviest = (0..rows).max_by_key(|&row| weights[row]).expect("a base matrix has rows");
             let lightest = (0..rows).min_by_key(|&row| weights[row]).expect("a base matrix has rows");

@@ -1,21 +1,21 @@
 //! The layered normalised min-sum decoder.
 //!
 //! **Algorithm.** A layer is a block row of the parity-check matrix. A layer uses the sums that the layers before it
-//! have already updated, which needs about half the iterations of a flooding schedule (M. M. Mansour and N. R. Shanbhag,
-//! "High-throughput LDPC decoders", IEEE Trans. VLSI Syst. 11(6), 2003). A check's message to a bit has the product of
-//! the signs of its other bits, and the least of their magnitudes times a factor below 1 (J. Chen and M. P. C. Fossorier,
-//! "Near optimum universal belief propagation based decoding of low-density parity check codes", IEEE Trans. Commun.
-//! 50(3), 2002). Sums and messages are 8 bits wide and saturate.
+//! have already updated, which needs about half the iterations of a flooding schedule (M. M. Mansour and N. R.
+//! Shanbhag, "High-throughput LDPC decoders", IEEE Trans. VLSI Syst. 11(6), 2003). A check's message to a bit has the
+//! product of the signs of its other bits, and the least of their magnitudes times a factor below 1 (J. Chen and M. P.
+//! C. Fossorier, "Near optimum universal belief propagation based decoding of low-density parity check codes", IEEE
+//! Trans. Commun. 50(3), 2002). Sums and messages are 8 bits wide and saturate.
 //!
 //! **Lanes.** No bit is in two checks of a layer, so the checks of a layer are computed side by side, each in a lane of
-//! the vector registers. Loops over arrays of constant length become vector instructions of any target, without `unsafe`.
-//! `gather` and `scatter` are functions of their own that are never inlined: otherwise the compiler moves the scaling of
-//! two magnitudes for each check into the loop over its bits.
+//! the vector registers. Loops over arrays of constant length become vector instructions of any target, without
+//! `unsafe`. `gather` and `scatter` are functions of their own that are never inlined: otherwise the compiler moves the
+//! scaling of two magnitudes for each check into the loop over its bits.
 //!
 //! **Memory.** A block column has its `lifting` sums and, behind them, a margin: a copy of the first sums. So the lanes
-//! of a circulant are contiguous, whatever its shift. A layer writes a sum of the margin either there or at the start of the
-//! block column; after the layer the newer one is copied over the other. Check messages are in the order in which a
-//! decoding passes them.
+//! of a circulant are contiguous, whatever its shift. A layer writes a sum of the margin either there or at the start
+//! of the block column; after the layer the newer one is copied over the other. Check messages are in the order in
+//! which a decoding passes them.
 
 use crate::bits::Bits;
 use crate::code::Code;
@@ -27,8 +27,12 @@ const LANES_MAX: usize = 64;
 /// The settings of a [`Decoder`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MinSum {
-    /// The factor of the magnitudes of check messages, in 1/256..=1; rounded to a multiple of 1/256. 1 is min-sum without
-    /// normalisation.
+    /// The factor of the magnitudes of check messages, in 1/256..=1; rounded to a multiple of 1/256. 1 is min-sum
+    /// without normalisation.
+    ///
+    /// Of hard decisions of [`Description::KIB_4`](crate::Description::KIB_4) at a raw bit error rate of 0.0085, 4.9 %
+    /// fail with 0.65, 4.3 % with 0.6875, 5.9 % with 0.75 and 11 % with 0.8125 (2,500 words of the LLRs 16 and -16;
+    /// 1,500 for the last one).
     pub normalisation: f64,
     /// Iterations after which a word counts as failed, at least 1.
     pub iterations_max: u32,
@@ -68,6 +72,8 @@ pub struct Decoder {
     /// Sums in the margin of a block column: the lanes of the widest chunk of this code.
     margin: usize,
     edges: usize,
+    /// The most circulants of a layer.
+    weight_max: usize,
     layers: Vec<Layer>,
     /// Where the lanes of each circulant begin among the sums, chunk by chunk.
     starts: Vec<u32>,
@@ -130,8 +136,8 @@ impl Workspace {
         word
     }
 
-    /// The LLR sums of the last decoding, bit by bit: the LLR of the bit and the messages of its checks. Before the first
-    /// one, zeros.
+    /// The LLR sums of the last decoding, bit by bit: the LLR of the bit and the messages of its checks. Before the
+    /// first one, zeros.
     pub fn sums(&self) -> impl Iterator<Item = i8> + '_ {
         let blocks = self.sums.chunks_exact(self.lifting + self.margin);
         blocks.flat_map(|block| block[..self.lifting].iter().copied())
@@ -200,6 +206,7 @@ impl Decoder {
             lifting,
             margin,
             edges: code.edges(),
+            weight_max: code.row_weight_max(),
             layers: (0..code.block_rows()).map(layer).collect(),
             starts,
         })
@@ -218,7 +225,6 @@ impl Decoder {
     /// The memory that a decoding needs.
     pub fn workspace(&self) -> Workspace {
         let padded = self.bits / self.lifting * (self.lifting + self.margin);
-        let weight = self.layers.iter().map(|layer| layer.weight).max().unwrap_or(0);
         Workspace {
             bits: self.bits,
             lifting: self.lifting,
@@ -227,22 +233,23 @@ impl Decoder {
             sums: vec![0; padded],
             decided: vec![0; padded],
             messages: vec![0; self.edges],
-            incoming: vec![0; weight * self.margin],
+            incoming: vec![0; self.weight_max * self.margin],
         }
     }
 
     /// Decodes a word from the LLRs of its bits.
     ///
     /// The LLR of a bit is the logarithm of the probability of 0 over that of 1, in any unit: min-sum decoding does not
-    /// depend on the unit, apart from the resolution. -128 counts as -127. The hard decision of a bit is 1 if its LLR is
-    /// negative; if the sum of a bit is 0, its hard decision remains.
+    /// depend on the unit, apart from the resolution. -128 counts as -127. The hard decision of a bit is 1 if its LLR
+    /// is negative; if the sum of a bit is 0, its hard decision remains.
     ///
     /// # Panics
     ///
     /// If there is not one LLR for each bit, or if `work` belongs to a decoder of another code.
     pub fn decode(&self, llrs: &[i8], work: &mut Workspace) -> Outcome {
         assert_eq!(llrs.len(), self.bits, "a word of the code has {} LLRs", self.bits);
-        let fits = (work.bits, work.lifting, work.messages.len()) == (self.bits, self.lifting, self.edges);
+        let sizes = (work.bits, work.lifting, work.messages.len(), work.incoming.len());
+        let fits = sizes == (self.bits, self.lifting, self.edges, self.weight_max * self.margin);
         assert!(fits, "the workspace belongs to the decoder of another code");
         let stride = self.lifting + self.margin;
         for (block, llrs) in work.received.chunks_exact_mut(stride).zip(llrs.chunks_exact(self.lifting)) {
@@ -328,14 +335,14 @@ impl Decoder {
         incoming: &mut [i8],
     ) {
         let (messages, incoming) = (messages.as_chunks_mut::<L>().0, incoming.as_chunks_mut::<L>().0);
-        let mut checks = Checks { signs: [0; L], least: [127; L], to_others: [0; L], change: [0; L] };
-        let mut second = [127; L];
-        gather::<L, FIRST>(starts, sums, messages, incoming, &mut checks, &mut second);
+        let mut checks =
+            Checks { signs: [0; L], least: [127; L], second: [127; L], to_others: [0; L], change: [0; L] };
+        gather::<L, FIRST>(starts, sums, messages, incoming, &mut checks);
         for i in 0..L {
             let scale = |magnitude: u8| ((u16::from(magnitude) * self.factor + 128) >> 8) as u8;
             let capped = |magnitude: u8| scale(magnitude).min(self.settings.message_max) as i8;
             checks.to_others[i] = capped(checks.least[i]);
-            checks.change[i] = checks.to_others[i] ^ capped(second[i]);
+            checks.change[i] = checks.to_others[i] ^ capped(checks.second[i]);
         }
         scatter(starts, sums, messages, incoming, &checks);
     }
@@ -345,8 +352,10 @@ impl Decoder {
 struct Checks<const L: usize> {
     /// Bytes whose sign is the product of the signs of the bit messages.
     signs: [i8; L],
-    /// The least magnitude of a bit message. Several bits may have it; then the second least is the same.
+    /// The least magnitude of a bit message.
     least: [u8; L],
+    /// The second least magnitude, the same as the least if several bit messages have it.
+    second: [u8; L],
     /// The magnitude of the messages to all bits but that with the least magnitude.
     to_others: [i8; L],
     /// What makes of it the magnitude of the message to the bit with the least magnitude, by exclusive or.
@@ -367,20 +376,19 @@ fn gather<const L: usize, const FIRST: bool>(
     messages: &[[i8; L]],
     incoming: &mut [[i8; L]],
     checks: &mut Checks<L>,
-    second: &mut [u8; L],
 ) {
-    let (mut signs, mut least, mut next) = (checks.signs, checks.least, *second);
+    let Checks { mut signs, mut least, mut second, .. } = *checks;
     for ((&start, message), incoming) in starts.iter().zip(messages).zip(incoming) {
         let sums: &[i8; L] = sums[start as usize..].first_chunk().expect("the lanes end in the margin");
         for i in 0..L {
             let value = if FIRST { sums[i] } else { sums[i].saturating_sub(message[i]) };
             incoming[i] = value;
             signs[i] ^= value;
-            next[i] = next[i].min(least[i].max(magnitude(value)));
+            second[i] = second[i].min(least[i].max(magnitude(value)));
             least[i] = least[i].min(magnitude(value));
         }
     }
-    (checks.signs, checks.least, *second) = (signs, least, next);
+    (checks.signs, checks.least, checks.second) = (signs, least, second);
 }
 
 /// Computes the check messages of a chunk, and adds them to the bit messages.
@@ -477,8 +485,8 @@ mod tests {
 
     #[test]
     fn one_iteration_by_hand() {
-        // Check 0 involves the bits 0, 1, 2, check 1 the bits 1, 2, 3. Check 0 receives 8, 12, -4 and sends -3, -3, 6, so
-        // the sums are 5, 9, 2. Check 1 receives 9, 2, 20 and sends 1.5, 6.75, 1.5, rounded to 2, 7, 2.
+        // Check 0 involves the bits 0, 1, 2, check 1 the bits 1, 2, 3. Check 0 receives 8, 12, -4 and sends -3, -3, 6,
+        // so the sums are 5, 9, 2. Check 1 receives 9, 2, 20 and sends 1.5, 6.75, 1.5, rounded to 2, 7, 2.
         let code = Code::from_rows(4, vec![vec![0, 1, 2], vec![1, 2, 3]]).unwrap();
         assert_eq!(code.lifting(), 1);
         let decoder = decoder(&code);

@@ -4,13 +4,14 @@ use crate::bits::Bits;
 use crate::code::Code;
 use crate::error::LdpcError;
 use std::fmt;
+use std::ops::Range;
 
 /// The systematic encoder of a code.
 ///
-/// The rows of the parity-check matrix H may be linearly dependent. Construction finds by Gaussian elimination a matrix T
-/// of invertible row operations, such that T H has the identity matrix in the columns of the parity bits and otherwise
-/// only rows of zeros. The parity bits of data d, with 0 in their own places, are then the rows of T H d. H d is cheap,
-/// because H is sparse, and T is a dense matrix of checks * checks bits only.
+/// The rows of the parity-check matrix H may be linearly dependent. Construction finds by Gaussian elimination a matrix
+/// T of invertible row operations, such that T H has the identity matrix in the columns of the parity bits and
+/// otherwise only rows of zeros. The parity bits of data d, with 0 in their own places, are then the rows of T H d. H d
+/// is cheap, because H is sparse, and T is a dense matrix of checks * checks bits only.
 ///
 /// The columns of the parity bits are searched from the last one on, so the data bits come first in the codeword, in
 /// their order, as far as the rank of the last columns allows.
@@ -49,23 +50,29 @@ impl Encoder {
         for row in 0..checks {
             t[row * width + row / 64] = 1 << (row % 64);
         }
-        // Rows below `rank` have their parity bit; a column of T H is the sum of the columns of T at the checks of the bit.
+        // Rows below `rank` have their parity bit; a column of T H is the sum of the columns of T at the checks of the
+        // bit.
         let mut parity: Vec<u32> = Vec::new();
         let mut column = vec![false; checks];
         let mut pivot_row = vec![0u64; width];
+        let sum_up = |column: &mut [bool], rows: Range<usize>, t: &[u64], bit: usize| {
+            for check in code.checks_of(bit) {
+                let (word, place) = (check / 64, check % 64);
+                for row in rows.clone() {
+                    column[row] ^= t[row * width + word] >> place & 1 == 1;
+                }
+            }
+        };
         for bit in (0..bits).rev() {
             let rank = parity.len();
             if rank == checks {
                 break;
             }
             column.fill(false);
-            for check in code.checks_of(bit) {
-                let (word, place) = (check / 64, check % 64);
-                for (one, row) in column.iter_mut().zip(t.chunks_exact(width)) {
-                    *one ^= row[word] >> place & 1 == 1;
-                }
-            }
+            sum_up(&mut column, rank..checks, &t, bit);
             let Some(pivot) = (rank..checks).find(|&row| column[row]) else { continue };
+            // The rows above matter only if there is a pivot.
+            sum_up(&mut column, 0..rank, &t, bit);
             if pivot != rank {
                 let (above, below) = t.split_at_mut(pivot * width);
                 above[rank * width..][..width].swap_with_slice(&mut below[..width]);
@@ -210,8 +217,8 @@ mod tests {
 
     #[test]
     fn the_hamming_code_has_its_sixteen_codewords() {
-        // R. W. Hamming, "Error detecting and error correcting codes", Bell Syst. Tech. J. 29(2), 1950: check i involves the
-        // positions, counted from 1, whose number has bit i.
+        // R. W. Hamming, "Error detecting and error correcting codes", Bell Syst. Tech. J. 29(2), 1950: check i
+        // involves the positions, counted from 1, whose number has bit i.
         let rows = (0..3).map(|bit| (0..7).filter(|place| (place + 1) >> bit & 1 == 1).collect()).collect();
         let code = Code::from_rows(7, rows).unwrap();
         let encoder = Encoder::new(&code).unwrap();

@@ -3,9 +3,10 @@
 //!
 //! A [`Code`] is a parity-check matrix of circulants. It comes from a [`Description`], or from a file ([`files`]). An
 //! [`Encoder`] makes codewords, also if the rows of the matrix are linearly dependent. A [`Decoder`] corrects words
-//! from LLRs of 8 bits, by layered normalised min-sum. [`Regions`] are what one to seven read references tell of a bit, with their LLRs.
-//! [`measure`] sends frames over a [`Channel`] and counts those that are not decoded; [`Mixture`] computes the frame error
-//! rate of hard decisions at any raw bit error rate from measurements at fixed numbers of errors.
+//! from LLRs of 8 bits, by layered normalised min-sum. [`Regions`] are what one to seven read references tell of a bit,
+//! with their LLRs. [`measure`] sends frames over a [`Channel`] and counts those that are not decoded; [`Mixture`]
+//! computes the frame error rate of hard decisions at any raw bit error rate from measurements at fixed numbers of
+//! errors.
 //!
 //! ```
 //! use nandlab_ldpc::{Bits, Decoder, Description, Encoder, MinSum};

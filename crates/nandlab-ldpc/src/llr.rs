@@ -1,8 +1,8 @@
 //! Channels with a few outputs, and the LLRs of their outputs.
 //!
-//! Sensing a page at one read reference per boundary gives hard decisions: two regions. Every further reference splits a
-//! region. A region is an output of a discrete channel with a probability for each value of the bit, whatever the model of
-//! the threshold voltages; its LLR is the logarithm of the ratio of the two.
+//! Sensing a page at one read reference per boundary gives hard decisions: two regions. Every further reference splits
+//! a region. A region is an output of a discrete channel with a probability for each value of the bit, whatever the
+//! model of the threshold voltages; its LLR is the logarithm of the ratio of the two.
 
 use crate::error::LdpcError;
 
@@ -11,6 +11,9 @@ pub const REFERENCES_MAX: usize = 7;
 
 /// The largest difference between 1 and a sum of probabilities.
 const SUM_TOLERANCE: f64 = 1e-6;
+
+/// LLRs of a smaller magnitude, in nats, are those of equal probabilities.
+const ROUNDING: f64 = 1e-9;
 
 /// The regions into which read references divide the threshold voltages, with their probabilities: a discrete channel
 /// with binary input.
@@ -69,9 +72,9 @@ impl Regions {
     }
 
     /// The regions between read references at a boundary of two Gaussian threshold voltage distributions with means +1
-    /// (bits that are 0) and -1 (bits that are 1) and the standard deviation `sigma`. `references` are voltages in the same
-    /// unit, in descending order; region 0 is above the first one. With one reference at 0 the raw bit error rate is
-    /// Q(1 / `sigma`).
+    /// (bits that are 0) and -1 (bits that are 1) and the standard deviation `sigma`. `references` are voltages in the
+    /// same unit, in descending order; region 0 is above the first one. With one reference at 0 the raw bit error rate
+    /// is Q(1 / `sigma`).
     ///
     /// # Errors
     ///
@@ -104,8 +107,8 @@ impl Regions {
         &self.probabilities[usize::from(bit)]
     }
 
-    /// The LLR of each region in nats, positive where 0 is more probable; infinite where one of the values is impossible,
-    /// and 0 where both are.
+    /// The LLR of each region in nats, positive where 0 is more probable; infinite where one of the values is
+    /// impossible, and 0 where both are.
     pub fn llrs(&self) -> Vec<f64> {
         let llr = |(&p0, &p1): (&f64, &f64)| match (p0 > 0.0, p1 > 0.0) {
             (true, true) => libm::log(p0) - libm::log(p1),
@@ -118,9 +121,10 @@ impl Regions {
 
     /// The LLR of each region for a decoder: rounded, in the unit in which the largest magnitude is `largest`.
     ///
-    /// Min-sum decoding does not depend on the unit of LLRs, so the unit only sets the resolution. Infinite LLRs count as twice
-    /// the largest finite one, and as `largest` if none is finite. An LLR that is not 0 in nats is rounded to 1 or -1 at
-    /// least, so that it keeps its hard decision.
+    /// Min-sum decoding does not depend on the unit of LLRs, so the unit only sets the resolution. Infinite LLRs count
+    /// as twice the largest finite one, and as `largest` if none is finite. LLRs of less than 1e-9 nats, which come
+    /// from the rounding of equal probabilities, are 0. All others are rounded to 1 or -1 at least, so that they keep
+    /// their hard decisions.
     ///
     /// # Panics
     ///
@@ -133,7 +137,7 @@ impl Regions {
         llrs.iter_mut().filter(|llr| llr.is_infinite()).for_each(|llr| *llr = infinite.copysign(*llr));
         let max = llrs.iter().fold(0.0f64, |max, llr| max.max(llr.abs()));
         let quantise = |&llr: &f64| {
-            if llr == 0.0 {
+            if llr.abs() < ROUNDING {
                 return 0;
             }
             let scaled = libm::round(llr / max * f64::from(largest));
@@ -187,6 +191,11 @@ mod tests {
     fn an_erasure_has_no_llr() {
         let regions = Regions::new(&[0.8, 0.15, 0.05], &[0.05, 0.15, 0.8]).unwrap();
         assert_eq!(regions.quantised(31), [31, 0, -31]);
+        // The middle region of two references around the boundary: equal probabilities, apart from rounding.
+        for spacing in [0.3, 0.31, 0.32, 0.33, 0.34, 0.35] {
+            let regions = Regions::gaussian(0.45, &[spacing / 2.0, -spacing / 2.0]).unwrap();
+            assert_eq!(regions.quantised(31), [31, 0, -31]);
+        }
         close(regions.rber(), 0.05 + 0.075);
     }
 

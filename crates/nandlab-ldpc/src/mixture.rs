@@ -1,7 +1,7 @@
 //! Frame error rates of hard decisions below what Monte Carlo reaches.
 //!
-//! Of a binary symmetric channel with the raw bit error rate p, n bits have k errors with the binomial probability. Given k,
-//! all places of the errors are equally probable, whatever p. So
+//! Of a binary symmetric channel with the raw bit error rate p, n bits have k errors with the binomial probability.
+//! Given k, all places of the errors are equally probable, whatever p. So
 //!
 //! FER(p) = sum over k of Binomial(n, p)(k) * FER(k),
 //!
@@ -24,7 +24,7 @@ pub struct Mixture {
 pub struct Estimate {
     /// The frame error rate, with 0 below the fewest errors measured, and the rate measured last above the most.
     pub rate: f64,
-    /// Its standard error, from the numbers of frames.
+    /// Its standard error, from the numbers of frames, if more errors never lower the frame error rate.
     pub error: f64,
     /// The probability of fewer errors than the fewest measured.
     pub below: f64,
@@ -37,7 +37,8 @@ impl Mixture {
     ///
     /// # Panics
     ///
-    /// If there are no points, if one has no frames, or if their numbers of errors are not ascending and at most `bits`.
+    /// If there are no points, if one has no frames, or if their numbers of errors are not ascending and at most
+    /// `bits`.
     pub fn new(bits: usize, points: Vec<(u32, Frames)>) -> Self {
         assert!(
             points.iter().all(|(errors, frames)| frames.frames > 0 && *errors as usize <= bits),
@@ -107,15 +108,19 @@ impl Mixture {
         let above = (1.0 - below - inside).max(0.0);
         weights[self.points.len() - 1] += above;
         let (mut rate, mut variance) = (0.0, 0.0);
-        for (weight, (_, frames)) in weights.iter().zip(&self.points) {
+        // Frames without a failure bound the rate at their number of errors and at all lower ones.
+        let mut without_failure = 0;
+        for (weight, (_, frames)) in weights.iter().zip(&self.points).rev() {
+            let failures = frames.failed + frames.wrong;
+            without_failure = if failures == 0 { without_failure + frames.frames } else { 0 };
             rate += weight * frames.error_rate();
-            variance += weight * weight * posterior_variance(frames);
+            variance += weight * weight * posterior_variance(failures, frames.frames.max(without_failure));
         }
         Estimate { rate, error: libm::sqrt(variance), below, above }
     }
 
-    /// The raw bit error rate at which the frame error rate is `rate`, by bisection in 0..=0.5; `None` if the rate measured
-    /// at the most errors is lower.
+    /// The raw bit error rate at which the frame error rate is `rate`, by bisection in 0..=0.5; `None` if the rate
+    /// measured at the most errors is lower.
     ///
     /// # Panics
     ///
@@ -144,10 +149,10 @@ impl Mixture {
     }
 }
 
-/// The variance of a frame error rate after the measurement, if all rates were equally probable before it: a rate of which no
-/// failure was seen is not known to be 0.
-fn posterior_variance(frames: &Frames) -> f64 {
-    let (hits, n) = ((frames.failed + frames.wrong) as f64, frames.frames as f64);
+/// The variance of a rate after `hits` of `n`, if all rates were equally probable before: a rate of which no failure
+/// was seen is not known to be 0.
+fn posterior_variance(hits: u64, n: u64) -> f64 {
+    let (hits, n) = (hits as f64, n as f64);
     (hits + 1.0) * (n - hits + 1.0) / ((n + 2.0) * (n + 2.0) * (n + 3.0))
 }
 

@@ -1,9 +1,9 @@
 //! `.alist`: the sparse matrix format of D. J. C. MacKay (<https://www.inference.org.uk/mackay/codes/alist.html>).
 //!
-//! The first line has the number of columns (bits) and of rows (checks), the second one their largest weights. Two lines
-//! have the weight of each column and of each row. A line follows for each column, with the numbers of its rows, and then
-//! one for each row, with the numbers of its columns. Numbers count from 1. Lists that are shorter than the largest
-//! weight are filled with 0, which some programs leave out; both are read.
+//! The first line has the number of columns (bits) and of rows (checks), the second one their largest weights. Two
+//! lines have the weight of each column and of each row. A line follows for each column, with the numbers of its rows,
+//! and then one for each row, with the numbers of its columns. Numbers count from 1. Lists that are shorter than the
+//! largest weight are filled with 0, which some programs leave out; both are read.
 
 use super::Lines;
 use crate::code::{BITS_MAX, Code};

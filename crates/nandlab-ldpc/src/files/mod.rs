@@ -19,8 +19,8 @@ const FILE_MAX: u64 = 1 << 30;
 ///
 /// # Errors
 ///
-/// If the file cannot be read, if its name ends otherwise, or if its content is no code. The error names the file, and the
-/// line where there is one.
+/// If the file cannot be read, if its name ends otherwise, or if its content is no code. The error names the file, and
+/// the line where there is one.
 pub fn read(file: &Path) -> Result<Code, LdpcError> {
     let parse = match file.extension().and_then(|ending| ending.to_str()) {
         Some("alist") => parse_alist,

@@ -2,16 +2,16 @@
 //!
 //! The first line has the number of block columns, the number of block rows and the lifting size. A line follows for
 //! each block row, with a number for each block: -1 for a block of zeros, otherwise the shift. Check i of a block row
-//! involves bit (i + shift) mod lifting of the block column. A puncturing pattern, which AFF3CT allows in a further line,
-//! is refused: every bit of a codeword is in flash.
+//! involves bit (i + shift) mod lifting of the block column. A puncturing pattern, which AFF3CT allows in a further
+//! line, is refused: every bit of a codeword is in flash.
 
 use super::Lines;
 use crate::code::{BITS_MAX, Circulant, Code};
 use crate::error::LdpcError;
 use std::fmt::Write;
 
-/// The code of a base matrix of shifts: block columns, block rows and lifting size, then a line for each block row with a
-/// shift for each block, -1 for zeros.
+/// The code of a base matrix of shifts: block columns, block rows and lifting size, then a line for each block row with
+/// a shift for each block, -1 for zeros.
 ///
 /// # Errors
 ///
