@@ -565,7 +565,8 @@ mod tests {
                 if stream.unit() < rber { -size } else { size }
             };
             let llrs: Vec<i8> = (0..code.bits()).map(draw).collect();
-            let others: Vec<i8> = (0..code.bits()).map(|at| if codeword.get(at) { -llrs[at] } else { llrs[at] }).collect();
+            let add = |at: usize| if codeword.get(at) { -llrs[at] } else { llrs[at] };
+            let others: Vec<i8> = (0..code.bits()).map(add).collect();
             let decoder = decoder(&code);
             let mut work = decoder.workspace();
             let outcome = decoder.decode(&llrs, &mut work);
