@@ -32,7 +32,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__)
-CRATES = ("crates/nandlab/src", "crates/nandlab-base/src", "crates/nandlab-trace/src", "crates/nandlab-py/src")
+CRATES = tuple(
+    f"crates/{crate}/src" for crate in ("nandlab", "nandlab-base", "nandlab-ldpc", "nandlab-trace", "nandlab-py")
+)
 #: Folders from which a path may begin.
 BASES = ("", *CRATES, "python/nandlab", "python/nandlab/reporting", "studies", "crates/nandlab", "crates/nandlab-trace")
 FOLDERS = ("crates", "docs", "examples", "fuzz", "presets", "python", "studies", "tests", "tools", ".ci")

@@ -192,9 +192,10 @@ impl Code {
     ///
     /// If `check` is not below [`Code::checks`].
     pub fn bits_of(&self, check: usize) -> impl Iterator<Item = usize> + '_ {
-        let (row, i) = (check / self.lifting(), check % self.lifting());
+        let (lifting, row, i) = (self.lifting(), check / self.lifting(), check % self.lifting());
         self.rows[row].iter().map(move |circulant| {
-            circulant.column as usize * self.lifting() + (i + circulant.shift as usize) % self.lifting()
+            let sum = i + circulant.shift as usize;
+            circulant.column as usize * lifting + if sum < lifting { sum } else { sum - lifting }
         })
     }
 
@@ -204,9 +205,10 @@ impl Code {
     ///
     /// If `bit` is not below [`Code::bits`].
     pub fn checks_of(&self, bit: usize) -> impl Iterator<Item = usize> + '_ {
-        let (column, i) = (bit / self.lifting(), bit % self.lifting());
+        let (lifting, column, i) = (self.lifting(), bit / self.lifting(), bit % self.lifting());
         self.columns[column].iter().map(move |&(row, shift)| {
-            row as usize * self.lifting() + (i + self.lifting() - shift as usize) % self.lifting()
+            let shift = shift as usize;
+            row as usize * lifting + if i >= shift { i - shift } else { i + lifting - shift }
         })
     }
 

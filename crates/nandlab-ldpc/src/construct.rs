@@ -31,8 +31,12 @@ pub struct Description {
 impl Description {
     /// A code of 36,864 bits for 4 KiB of data (32,768 bits) at a rate of 8/9, with column weight 4.
     ///
-    /// Its rows are linearly dependent, as those of every code in which all columns have an even weight. So it has a
-    /// few data bits more.
+    /// Its rows are linearly dependent, as those of every code in which all columns have an even weight: it has 32,769
+    /// data bits.
+    ///
+    /// Of hard decisions with the LLRs 16 and -16, the default decoder fails 10 % at a raw bit error rate of 0.00863,
+    /// 1 % at 0.00807 and 0.1 % at 0.00768 (1,500 words at every eighth number of errors,
+    /// [`Mixture`](crate::Mixture)).
     pub const KIB_4: Self = Self { rows: 8, columns: 72, lifting: 512, column_weight: 4, seed: 1 };
 
     /// Makes the code.

@@ -513,8 +513,8 @@ mod tests {
     }
 
     #[test]
-    fn a_check_of_one_bit_makes_it_0() {
-        let code = Code::from_rows(2, vec![vec![0], vec![0, 1]]).unwrap();
+    fn a_check_of_one_bit_makes_it_0_and_a_check_of_none_says_nothing() {
+        let code = Code::from_rows(2, vec![vec![0], vec![], vec![0, 1]]).unwrap();
         let decoder = decoder(&code);
         let mut work = decoder.workspace();
         let outcome = decoder.decode(&[-3, -2], &mut work);

@@ -51,6 +51,8 @@ impl Mixture {
 
     /// Measures `frames` frames at each number of `errors`. All LLRs have the magnitude `llr`.
     ///
+    /// To split the work, [`measure`] parts with [`Channel::Errors`], merge them, and call [`Mixture::new`].
+    ///
     /// # Panics
     ///
     /// As [`measure`] and [`Mixture::new`].

@@ -101,3 +101,34 @@ fn quoted(text: &str) -> String {
     let short: String = text.chars().take(40).flat_map(char::escape_debug).collect();
     format!("\"{short}{}\"", if text.chars().nth(40).is_some() { "..." } else { "" })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::construct::Description;
+
+    #[test]
+    fn a_file_is_read_by_its_ending_and_errors_name_it() {
+        let folder = std::env::temp_dir().join(format!("nandlab-ldpc-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let write = |name: &str, text: &str| {
+            std::fs::write(folder.join(name), text).unwrap();
+            folder.join(name)
+        };
+        let code =
+            Description { rows: 3, columns: 7, lifting: 24, column_weight: 3, seed: 1 }.build().unwrap();
+        assert_eq!(read(&write("code.alist", &write_alist(&code))).unwrap(), code);
+        assert_eq!(read(&write("code.qc", &write_qc(&code))).unwrap(), code);
+        for (file, line, message) in [
+            (write("wrong.qc", "2 1 4\n0 5\n"), Some(2), "has the shift 5"),
+            (write("wrong.alist", "2 1 4\n"), Some(1), "expected the numbers of columns and of rows"),
+            (write("code.txt", ""), None, "ends neither in .alist nor in .qc"),
+            (folder.join("missing.qc"), None, "No such file"),
+        ] {
+            let error = read(&file).unwrap_err();
+            assert_eq!((error.file(), error.line()), (Some(file.as_path()), line), "{error}");
+            assert!(error.message().contains(message) && !error.remedy().is_empty(), "{error}");
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

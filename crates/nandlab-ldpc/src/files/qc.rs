@@ -1,4 +1,5 @@
-//! `.qc`: a base matrix of shifts, as AFF3CT reads it (<https://aff3ct.readthedocs.io>, LDPC decoder, `--dec-h-path`).
+//! `.qc`: a base matrix of shifts, as AFF3CT reads it (<https://aff3ct.readthedocs.io>, parameters of the LDPC
+//! decoder).
 //!
 //! The first line has the number of block columns, the number of block rows and the lifting size. A line follows for
 //! each block row, with a number for each block: -1 for a block of zeros, otherwise the shift. Check i of a block row
