@@ -63,7 +63,7 @@ struct Task {
     /// The host's room when a program of GC was last under way.
     at_program: u32,
     /// Units that the host takes from the last program of a victim, whose superblock the host needs, to the end of its
-    /// erase beside the next job: the largest number of late.
+    /// erase beside the next job: the largest number of late, at most a superblock.
     lag: u32,
     /// The host's room at that last program; `None`: the host needs no victim's superblock that waits for its erase.
     at_emptied: Option<u32>,
@@ -88,6 +88,18 @@ impl Task {
             self.between = self.between.midpoint(taken(self.at_program, room, units_per_superblock));
         }
         self.at_program = room;
+    }
+
+    /// A victim has been erased while the host has `room` units in superblocks of `units_per_superblock` units.
+    fn on_erased(&mut self, room: u32, units_per_superblock: u32) {
+        let Some(before) = self.at_emptied.take() else { return };
+        let taken = taken(before, room, units_per_superblock);
+        // A host that has run out of room would have taken more, up to the superblock for which it waits. It had to wait
+        // for this superblock, of which it has taken the rest.
+        let ran_out = taken >= before % units_per_superblock;
+        let more = (self.lag + self.lag / 2).min(units_per_superblock);
+        let taken = if ran_out { taken.max(more) } else { taken };
+        self.lag = taken.max(self.lag - self.lag / 8);
     }
 }
 
@@ -162,15 +174,8 @@ impl Pacing {
 
     /// A victim has been erased beside the next job of its lane.
     pub(crate) fn on_erased<P: Probe>(&mut self, core: &Core<P>, lane: LaneId) {
-        let task = &mut self.tasks[lane.index()];
-        if let Some(before) = task.at_emptied.take() {
-            let taken = taken(before, core.host_room(lane), core.first_shape().units);
-            // A host that has run out of room would have taken more. It had to wait for this superblock, of which it
-            // has taken the rest.
-            let ran_out = taken >= before % core.first_shape().units;
-            let taken = if ran_out { taken.max(task.lag + task.lag / 2) } else { taken };
-            task.lag = taken.max(task.lag - task.lag / 8);
-        }
+        let units_per_superblock = core.first_shape().units;
+        self.tasks[lane.index()].on_erased(core.host_room(lane), units_per_superblock);
     }
 
     /// The job of a lane has ended; a victim has been erased. The other lanes of the die determine the share.
@@ -210,5 +215,28 @@ impl Pacing {
         });
         let share = shares.max();
         core.set_share(lane, share);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The lag grew by half at each erase, until a run of some minutes ended with an overflow.
+    #[test]
+    fn the_lag_of_a_host_that_always_runs_out_of_room_is_at_most_a_superblock() {
+        let mut task = Task::default();
+        let mut lags = Vec::new();
+        for _ in 0..100 {
+            task.at_emptied = Some(64);
+            task.on_erased(3 * 64 - 20, 64);
+            lags.push(task.lag);
+        }
+        assert_eq!(lags[..5], [20, 30, 45, 64, 64]);
+        assert!(lags[4..].iter().all(|&lag| lag == 64));
+        // A host that takes little brings the lag down by an eighth at a time.
+        task.at_emptied = Some(100);
+        task.on_erased(90, 64);
+        assert_eq!(task.lag, 56);
     }
 }
