@@ -600,8 +600,7 @@ impl<P: Probe> Core<P> {
     /// Closes an open superblock early; returns `false` if the superblock cannot be closed because programs in it are
     /// under way. Only for a lane without a job.
     pub(crate) fn close_open(&mut self, lane: LaneId, superblock: SuperblockId) -> bool {
-        let programmed = self.array.superblock(superblock).programmed;
-        let is_left = self.ftl.leave_open_superblock(lane, superblock, programmed);
+        let is_left = self.ftl.leave_open_superblock(&self.array, lane, superblock);
         if is_left {
             self.close_early(superblock);
         } else if self

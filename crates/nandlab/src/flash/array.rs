@@ -186,6 +186,14 @@ impl Array {
         }
     }
 
+    /// Whether all units of `superblock` before unit `end` have been programmed or skipped since the last erase.
+    pub fn are_programmed(&self, superblock: SuperblockId, end: u32) -> bool {
+        match &self.on_dies {
+            None => end <= self.superblock(superblock).programmed,
+            Some(on_dies) => on_dies.are_programmed(superblock, end),
+        }
+    }
+
     /// Prefetches the state of a unit, without its LPN, into the CPU's cache.
     #[inline(always)]
     pub fn prefetch_state(&self, unit: UnitId) {
@@ -705,13 +713,13 @@ mod tests {
         assert_eq!((stamp(&array, 1), stamp(&array, 3), stamp(&array, 4)), (after(20), after(20), after(9)));
     }
 
-    #[test]
-    fn a_copy_has_the_reads_of_the_block_of_its_source_alone() {
-        let drive = DriveSpec {
+    /// A drive of four pages a block.
+    fn drive(dies_per_chip: u32, planes_per_die: u32) -> DriveSpec {
+        DriveSpec {
             channels: 1,
             chips_per_channel: 1,
-            dies_per_chip: 1,
-            planes_per_die: 2,
+            dies_per_chip,
+            planes_per_die,
             blocks_per_plane: 3,
             pages_per_block: 4,
             page_size_bytes: 4096,
@@ -722,7 +730,29 @@ mod tests {
             endurance: 10,
             registers: 1,
             program_order: ProgramOrder::Page,
-        };
+        }
+    }
+
+    /// The number of units programmed or skipped was taken as the number of units without a gap: a superblock was left,
+    /// and its other pages skipped, while a unit was being programmed.
+    #[test]
+    fn units_that_a_die_has_skipped_do_not_stand_for_those_of_another_die() {
+        let drive = drive(2, 1);
+        let geometry = Geometry::with(&drive, Layout { units_per_page: 1, superblock: Superblock::Drive });
+        let mut array = Array::new(&geometry, shapes(&drive, &geometry), 0, Keeps::default());
+        let superblock = SuperblockId(0);
+        array.superblock_mut(superblock).state = SuperblockState::Open;
+        // Units 0 and 2 are on the first die, 1 and 3 on the second one.
+        array.program(superblock, 0);
+        assert_eq!(array.skip_after(superblock, 0, 1), 2);
+        assert!(array.are_programmed(superblock, 1) && !array.are_programmed(superblock, 2));
+        array.program(superblock, 1);
+        assert!(array.are_programmed(superblock, 3) && !array.are_programmed(superblock, 4));
+    }
+
+    #[test]
+    fn a_copy_has_the_reads_of_the_block_of_its_source_alone() {
+        let drive = drive(1, 2);
         let geometry = Geometry::with(&drive, Layout { units_per_page: 1, superblock: Superblock::Die });
         let mut array = Array::new(&geometry, shapes(&drive, &geometry), 0, Keeps::default());
         let [source, to] = [SuperblockId(0), SuperblockId(1)];

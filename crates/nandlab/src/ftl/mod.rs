@@ -309,20 +309,20 @@ impl Ftl {
         Some(superblock)
     }
 
-    /// Makes the stream that fills `superblock` continue in another superblock, if exactly the first `programmed` units
-    /// of `superblock` are allocated or skipped. Returns whether the stream has left the superblock.
-    pub fn leave_open_superblock(&mut self, lane: LaneId, superblock: SuperblockId, programmed: u32) -> bool {
+    /// Makes the stream that fills `superblock` continue in another superblock, if all units of `superblock` that are
+    /// allocated have been programmed. Returns whether the stream has left the superblock.
+    pub fn leave_open_superblock(&mut self, array: &Array, lane: LaneId, superblock: SuperblockId) -> bool {
         let first = self.geometry.unit(superblock, 0).0;
         let Self { lanes, shapes, .. } = self;
         let state = &mut lanes[lane.index()];
         let fills = |open: &OpenSuperblock| !open.is_full() && open.end == first + shapes[open.shape].units;
         match state.open.iter_mut().find(|open| fills(open)) {
-            Some(open) if open.next == first + programmed => {
+            Some(open) if array.are_programmed(superblock, open.next - first) => {
                 state.free_units -= open.left();
                 open.next = open.end;
                 true
             }
-            // A unit is allocated but not programmed, or the superblock belongs to an emergency flush.
+            // The program of a unit has not ended, or the superblock belongs to an emergency flush.
             _ => false,
         }
     }
