@@ -24,8 +24,10 @@ def summary(*sets):
     return nandlab.run(nandlab.load(SMALL, sets)).summary
 
 
-def reads(requests, size="4KiB"):
-    return f"workload.synthetic={{ requests = {requests}, read_fraction = 1.0, size = '{size}' }}"
+def reads(requests, size="4KiB", address="uniform"):
+    return (
+        f"workload.synthetic={{ requests = {requests}, read_fraction = 1.0, size = '{size}', address = '{address}' }}"
+    )
 
 
 def test_random_reads():
@@ -64,7 +66,4 @@ def test_random_writes_at_queue_depth_1(flushes, tmp_path):
 def test_sequential_reads_after_a_sequential_fill():
     """Data sheets: 6,000 to 7,000 MB/s."""
     fill = ("precondition.method=fill", "precondition.order=sequential", "workload.arrival.queue_depth=32")
-    sequential = (
-        "workload.synthetic={ requests = 50_000, read_fraction = 1.0, size = '128KiB', address = 'sequential' }"
-    )
-    assert 6_000 < summary(sequential, *fill).mb_per_s < 7_000
+    assert 6_000 < summary(reads(50_000, "128KiB", "sequential"), *fill).mb_per_s < 7_000

@@ -1,5 +1,6 @@
 //! Errors of codes, their files and their settings, as fields and as a short text.
 
+use nandlab_base::base::text::shown_file;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -54,8 +55,8 @@ impl LdpcError {
 impl fmt::Display for LdpcError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.0.file, self.0.line) {
-            (Some(file), Some(line)) => write!(f, "{}:{line}: ", file.display())?,
-            (Some(file), None) => write!(f, "{}: ", file.display())?,
+            (Some(file), Some(line)) => write!(f, "{}:{line}: ", shown_file(file))?,
+            (Some(file), None) => write!(f, "{}: ", shown_file(file))?,
             (None, Some(line)) => write!(f, "line {line}: ")?,
             (None, None) => {}
         }

@@ -1,5 +1,6 @@
 //! Errors of workload sources, as fields and as a short text.
 
+use nandlab_base::base::text::shown_file;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -125,7 +126,7 @@ impl TraceError {
 impl fmt::Display for TraceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(file) = &self.0.file {
-            f.write_str(&shown(file))?;
+            f.write_str(&shown_file(file))?;
             match self.0.position {
                 Some(Position::Line(line)) => write!(f, ":{line}: ")?,
                 Some(Position::Record { number, offset }) => {
@@ -155,22 +156,6 @@ pub(crate) fn quoted(bytes: &[u8]) -> String {
         short.extend(escaped.map(char::from));
     }
     format!("\"{short}\"")
-}
-
-/// A file's name for a message. Unprintable characters are escaped. Of a name above 200 characters only the first and
-/// the last 80 are shown.
-fn shown(file: &Path) -> String {
-    const ENDS: usize = 80;
-    let escape = |c: char| match c.escape_debug() {
-        escaped if escaped.len() > 1 && !matches!(c, '"' | '\'' | '\\') => escaped.collect(),
-        _ => String::from(c),
-    };
-    let name: Vec<char> = file.display().to_string().chars().collect();
-    let text = |part: &[char]| part.iter().map(|&c| escape(c)).collect::<String>();
-    match name.len() {
-        0..=200 => text(&name),
-        n => format!("{}...{}", text(&name[..ENDS]), text(&name[n - ENDS..])),
-    }
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ pub use qc::{parse_qc, write_qc};
 
 use crate::code::Code;
 use crate::error::LdpcError;
+use nandlab_base::spec::shorten;
 use std::path::Path;
 
 /// The largest file that is read, in bytes.
@@ -83,7 +84,7 @@ impl<'a> Lines<'a> {
         match self.next(false) {
             None => Ok(()),
             Some(line) => {
-                let message = format!("expected the end of the file, found {}", quoted(line));
+                let message = format!("expected the end of the file, found \"{}\"", shorten(line));
                 Err(LdpcError::new(message, remedy).at(self.number))
             }
         }
@@ -92,14 +93,8 @@ impl<'a> Lines<'a> {
 
 fn number(text: &str) -> Result<i64, LdpcError> {
     text.parse().map_err(|_| {
-        LdpcError::new(format!("expected a whole number, found {}", quoted(text)), "correct the line")
+        LdpcError::new(format!("expected a whole number, found \"{}\"", shorten(text)), "correct the line")
     })
-}
-
-/// A text of the file for a message, cut to 40 characters.
-fn quoted(text: &str) -> String {
-    let short: String = text.chars().take(40).flat_map(char::escape_debug).collect();
-    format!("\"{short}{}\"", if text.chars().nth(40).is_some() { "..." } else { "" })
 }
 
 #[cfg(test)]

@@ -57,8 +57,7 @@ impl OnDies {
 
     /// Whether all units of `superblock` before unit `end` have been programmed or skipped since the last erase.
     pub(super) fn are_programmed(&self, superblock: SuperblockId, end: u32) -> bool {
-        let on_dies = (0..).zip(self.of(superblock));
-        on_dies.into_iter().all(|(die, &programmed)| programmed >= self.stripes.before(end, die))
+        (0..).zip(self.of(superblock)).all(|(die, &programmed)| programmed >= self.stripes.before(end, die))
     }
 
     /// Counts the `units` units from number `place` on of a die, and those that the die skips behind them. Returns the

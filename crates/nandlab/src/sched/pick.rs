@@ -42,9 +42,9 @@ impl Waiting {
         };
     }
 
-    /// Leaves out host reads.
-    pub(super) fn leave_out_host_reads(&mut self) {
-        self.first[Class::HostRead as usize] = None;
+    /// Leaves out host reads. Returns whether one waits.
+    pub(super) fn leave_out_host_reads(&mut self) -> bool {
+        self.first[Class::HostRead as usize].take().is_some()
     }
 
     /// Leaves the die to host reads.

@@ -24,7 +24,7 @@ pub struct TimingSpec {
     pub multi_plane: bool,
     /// How the planes of a die read.
     pub plane_reads: PlaneReads,
-    /// The longest time for which reads of independent planes hold off another operation of their die.
+    /// The longest time for which host reads of independent planes hold off another operation of their die.
     pub read_hold_ns: Span,
     pub suspend: SuspendSpec,
 }
@@ -149,7 +149,7 @@ pub struct Timing {
     pub suspend: SuspendSpec,
     /// The groups of planes of a die that read at their own times; 1 if all planes read together.
     pub plane_groups: u32,
-    /// The longest time for which reads of independent planes hold off another operation of their die.
+    /// The longest time for which host reads of independent planes hold off another operation of their die.
     pub read_hold_ns: Span,
     /// The largest number of planes in one read; 1 without `timing.multi_plane`.
     planes: u32,

@@ -63,7 +63,7 @@ section! { for TimingSpec {
         "timing.read_hold",
         OVERHEAD,
         "\"100us\"",
-        "how long reads of independent planes hold off another operation of their die, at most",
+        "how long host reads of independent planes hold off another operation of their die, at most",
     )
     .when(When::Holds {
         of: "timing.plane_reads",

@@ -69,7 +69,7 @@ pub(super) struct Planes {
     planes_per_group: u32,
     read_hold: Span,
     of_die: Box<[OfDie]>,
-    /// Whether a station has read while another one of its die did, or has left its read to an operation of the die
+    /// Whether a station has read while another one of its die did, or has left a host read to an operation of the die
     /// after the hold: on a die whose planes read together neither happens.
     has_effect: bool,
 }
@@ -129,6 +129,12 @@ impl Planes {
     pub(super) fn busy_since(&self, die: DieId) -> Option<Time> {
         let of_die = &self.of_die[die.index()];
         (of_die.at_work > 0).then_some(of_die.since)
+    }
+
+    /// Whether an operation of a die has been held off for the time of `timing.read_hold`.
+    fn is_hold_over(&self, die: DieId, now: Time) -> bool {
+        let is_over = |since: Time| now >= since.saturating_add(self.read_hold);
+        self.of_die[die.index()].waits_since.is_some_and(is_over)
     }
 
     /// The queues of all dies have been dropped, so no operation waits for stations any longer. A suspended or held one
@@ -268,7 +274,8 @@ impl Device {
             return false;
         }
         let die = self.die_of(id);
-        let Some(class) = self.class_of_read(pool, now, die, id) else { return false };
+        let waiting = self.waiting_for_station(pool, now, die, id);
+        let Some(class) = self.class_of_read(pool, waiting, die, id) else { return false };
         let station = &mut self.dies[id.index()];
         let slot = station.queues[class as usize].pop(pool).expect("the class has a read that waits");
         station.batch = Fifo::of(pool, slot);
@@ -287,15 +294,19 @@ impl Device {
         true
     }
 
-    /// The class of the read that a free station takes; `None` if the scheduler lets it take none.
-    fn class_of_read(&mut self, pool: &Transactions, now: Time, die: DieId, id: DieId) -> Option<Class> {
+    /// What waits for a station and its die, without the host reads that another operation no longer lets go first.
+    fn waiting_for_station(&mut self, pool: &Transactions, now: Time, die: DieId, id: DieId) -> Waiting {
         let mut waiting = self.waiting_with(pool, die, std::iter::once(id));
         let planes = self.planes.as_mut().expect("the planes read independently");
-        let is_over = |since: Time| now >= since.saturating_add(planes.read_hold);
-        if planes.of_die[die.index()].waits_since.is_some_and(is_over) {
-            planes.has_effect |= waiting.first[Class::HostRead as usize].is_some();
-            waiting.leave_out_host_reads();
+        if planes.is_hold_over(die, now) {
+            planes.has_effect |= waiting.leave_out_host_reads();
         }
+        waiting
+    }
+
+    /// The class of the read that a free station takes of what is `waiting` for it and its die; `None` if the scheduler
+    /// lets it take none.
+    fn class_of_read(&self, pool: &Transactions, waiting: Waiting, die: DieId, id: DieId) -> Option<Class> {
         let planes = self.planes.as_ref().expect("the planes read independently");
         let mut class = pick(self.scheduler, &waiting)?;
         let head = |id: DieId, class: Class| {
