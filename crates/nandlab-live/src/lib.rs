@@ -1,0 +1,17 @@
+//! The live side of nandlab: an NBD server for a simulated drive, and the contents that the drive does not keep.
+//!
+//! - [`nbd`]: the protocol as a state machine without I/O. Bytes go in; requests, and bytes to be sent, come out.
+//! - [`backend`]: what the server asks of the drive behind it, and how the drive answers.
+//! - [`memory`]: a drive that is nothing but memory: the server without a simulation.
+//! - `server` (Linux): one thread that serves many connections over Unix sockets and TCP.
+//!
+//! The protocol is that of <https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md>, which the comments call
+//! "the protocol document".
+
+mod arena;
+pub mod backend;
+pub mod memory;
+pub mod nbd;
+#[cfg(target_os = "linux")]
+pub mod server;
+mod table;

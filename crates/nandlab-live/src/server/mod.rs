@@ -1,0 +1,584 @@
+//! One thread that serves a [`Backend`] to many clients.
+//!
+//! The thread waits in epoll for clients, for the next event of the backend, and for [`Stop`]. What one wait reports is
+//! served as a whole: every client's requests are submitted first, then the backend works, and the replies of a client are
+//! sent together. Sending each reply on its own would cost a system call a request.
+
+mod clock;
+mod listen;
+mod slots;
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+
+use nandlab_base::base::units::{Span, Time};
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::event::{EventfdFlags, Timespec};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno as SystemError;
+use rustix::net::{RecvFlags, SendFlags};
+
+use crate::backend::{Backend, Extent, Op};
+use crate::nbd::{Call, Command, Export, ExportError, Session};
+use clock::{Clock, Timer};
+pub use listen::{ListenError, Listener};
+use slots::Slots;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// epoll's data of the timer. No connection has such a key, since a place with this number would need 2^32 connections.
+const TIMER: u64 = u64::MAX;
+/// epoll's data of [`Stop`].
+const STOP: u64 = u64::MAX - 1;
+/// epoll's data of the last listener; that of the listener n is n less.
+const LISTENER: u64 = u64::MAX - 2;
+/// The most listeners of a server.
+const LISTENERS_MAX: u64 = 64;
+
+/// How a [`Server`] treats its clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// The most connections at a time. Further clients wait until one is closed.
+    pub connections_max: usize,
+    /// The limit in bytes of the replies of one connection that are not sent yet, with those of outstanding requests. A
+    /// client that does not read is left waiting from then on. A single reply may be longer.
+    pub buffer_max: u64,
+    /// The time that a client has for the handshake, after which it is disconnected.
+    pub handshake_max: Span,
+    /// The time that outstanding requests have when the server is stopped, after which their clients are disconnected.
+    pub grace: Span,
+    /// The server polls without sleeping when the next event of the backend is at most this far away.
+    pub spin: Span,
+}
+
+impl Default for Settings {
+    /// 64 connections, 64 MiB of replies each, 30 s for a handshake, 5 s of grace, no spinning.
+    fn default() -> Self {
+        Self {
+            connections_max: 64,
+            buffer_max: 64 << 20,
+            handshake_max: Span::from_ns(30 * SECOND),
+            grace: Span::from_ns(5 * SECOND),
+            spin: Span::ZERO,
+        }
+    }
+}
+
+/// Why a [`Server`] cannot run.
+#[derive(Debug)]
+pub enum ServeError {
+    /// The export is not possible.
+    Export(ExportError),
+    /// A server has from 1 to 64 listeners.
+    Listeners(usize),
+    /// The system refuses something without which no client can be served.
+    System(io::Error),
+}
+
+impl std::fmt::Display for ServeError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Export(error) => error.fmt(f),
+            Self::Listeners(number) => {
+                write!(f, "a server has from 1 to {LISTENERS_MAX} listeners, not {number}")
+            }
+            Self::System(error) => write!(f, "the server cannot wait for its clients: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for ServeError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Export(error) => Some(error),
+            Self::Listeners(_) => None,
+            Self::System(error) => Some(error),
+        }
+    }
+}
+
+impl From<SystemError> for ServeError {
+    fn from(error: SystemError) -> Self {
+        Self::System(error.into())
+    }
+}
+
+/// Stops a [`Server`] from another thread.
+#[derive(Clone, Debug)]
+pub struct Stop(Arc<OwnedFd>);
+
+impl Stop {
+    fn new() -> rustix::io::Result<Self> {
+        let flags = EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC;
+        Ok(Self(Arc::new(rustix::event::eventfd(0, flags)?)))
+    }
+
+    /// Lets the server end: outstanding requests are completed, further ones are refused, and [`Server::run`] returns.
+    pub fn stop(&self) {
+        // The only error of a valid counter is that it is full, and then the server is told already.
+        let _ = rustix::io::write(&*self.0, &1u64.to_ne_bytes());
+    }
+}
+
+/// How [`Server::run`] ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// [`Stop::stop`] was called, and every connection is closed.
+    Stopped,
+    /// A signal has interrupted a wait. [`Server::run`] may be called again and goes on.
+    Interrupted,
+}
+
+/// What a server has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Clients that have connected.
+    pub connections: u64,
+    /// Requests that the backend was given, by operation.
+    pub reads: u64,
+    /// See `reads`.
+    pub writes: u64,
+    /// See `reads`.
+    pub trims: u64,
+    /// See `reads`.
+    pub zeroings: u64,
+    /// See `reads`.
+    pub flushes: u64,
+    /// Questions for the allocation status.
+    pub statuses: u64,
+    /// Bytes of the reads that the backend was given.
+    pub bytes_read: u64,
+    /// Bytes of the writes that the backend was given.
+    pub bytes_written: u64,
+    /// Requests that the backend refused or failed.
+    pub failed: u64,
+    /// Waits for events; the requests divided by them say how well requests gather.
+    pub waits: u64,
+}
+
+/// A client.
+#[derive(Debug)]
+struct Connection {
+    socket: OwnedFd,
+    session: Session,
+    /// The events that epoll reports.
+    interest: EventFlags,
+    /// The connection is in the list of those to be served.
+    is_active: bool,
+    /// Replies were given or sent since the last look at the session's commands.
+    has_progress: bool,
+}
+
+/// A request that the backend has.
+#[derive(Clone, Copy, Debug)]
+struct Outstanding {
+    connection: u64,
+    call: Call,
+}
+
+/// A server.
+#[derive(Debug)]
+pub struct Server {
+    export: Arc<Export>,
+    settings: Settings,
+    epoll: OwnedFd,
+    timer: Timer,
+    stop: Stop,
+    listeners: Vec<Listener>,
+    /// The listeners are not looked at: there are too many connections, or the system has no further file.
+    is_closed: bool,
+    /// When the listeners are looked at again, if no connection is closed before.
+    opens_at: Option<Time>,
+    connections: Slots<Connection>,
+    outstanding: Slots<Outstanding>,
+    /// The connections that may have something to do.
+    active: Vec<u64>,
+    /// The connections by the time at which their handshake has to be over.
+    handshakes: VecDeque<(Time, u64)>,
+    clock: Option<Clock>,
+    /// When the remaining connections are cut; set when the server is stopped.
+    ends_at: Option<Time>,
+    report: Report,
+    extents: Vec<Extent>,
+    /// Data of reads whose client is gone.
+    nowhere: Vec<u8>,
+}
+
+impl Server {
+    /// A server of `export` on `listeners`.
+    ///
+    /// # Errors
+    /// When the export is not possible, when there is no listener or more than 64, or when the system refuses.
+    pub fn new(export: Export, listeners: Vec<Listener>, settings: Settings) -> Result<Self, ServeError> {
+        export.check().map_err(ServeError::Export)?;
+        if listeners.is_empty() || listeners.len() as u64 > LISTENERS_MAX {
+            return Err(ServeError::Listeners(listeners.len()));
+        }
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let (timer, stop) = (Timer::new()?, Stop::new()?);
+        epoll::add(&epoll, &timer, EventData::new_u64(TIMER), EventFlags::IN)?;
+        epoll::add(&epoll, &*stop.0, EventData::new_u64(STOP), EventFlags::IN)?;
+        for (listener, number) in listeners.iter().zip(0..) {
+            epoll::add(&epoll, listener, EventData::new_u64(LISTENER - number), EventFlags::IN)?;
+        }
+        Ok(Self {
+            export: Arc::new(export),
+            settings,
+            epoll,
+            timer,
+            stop,
+            listeners,
+            is_closed: false,
+            opens_at: None,
+            connections: Slots::new(),
+            outstanding: Slots::new(),
+            active: Vec::new(),
+            handshakes: VecDeque::new(),
+            clock: None,
+            ends_at: None,
+            report: Report::default(),
+            extents: Vec::new(),
+            nowhere: Vec::new(),
+        })
+    }
+
+    /// What stops this server.
+    pub fn stop(&self) -> Stop {
+        self.stop.clone()
+    }
+
+    /// The listeners, until the server is stopped.
+    pub fn listeners(&self) -> &[Listener] {
+        &self.listeners
+    }
+
+    /// What the server has done so far.
+    pub fn report(&self) -> Report {
+        self.report
+    }
+
+    /// Serves clients until [`Stop::stop`] is called or a signal arrives. The backend's time begins with the first call.
+    /// Requests of clients that left early may be outstanding in the backend afterwards.
+    ///
+    /// # Errors
+    /// When the system refuses to wait for clients. An error of one client ends its connection only.
+    pub fn run(&mut self, backend: &mut impl Backend) -> Result<Ended, ServeError> {
+        let clock = *self.clock.get_or_insert_with(Clock::start);
+        let mut events = Vec::with_capacity(64);
+        loop {
+            let polls = self.set_timer(&clock, backend.next_event())?;
+            let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+            self.report.waits += 1;
+            events.clear();
+            match epoll::wait(&self.epoll, spare_capacity(&mut events), polls.then_some(&at_once)) {
+                Ok(_) => {}
+                Err(SystemError::INTR) => return Ok(Ended::Interrupted),
+                Err(error) => return Err(error.into()),
+            }
+            let now = clock.now();
+            for event in &events {
+                match event.data.u64() {
+                    TIMER => self.timer.rang(),
+                    STOP => self.begin_to_stop(now)?,
+                    data if data > LISTENER - LISTENERS_MAX => {
+                        self.accept((LISTENER - data) as usize, now)?
+                    }
+                    key => self.receive(key, event.flags)?,
+                }
+            }
+            self.serve(backend, now)?;
+            self.keep_times(now)?;
+            if self.ends_at.is_some_and(|end| self.connections.len() == 0 || now >= end) {
+                self.connections = Slots::new();
+                return Ok(Ended::Stopped);
+            }
+        }
+    }
+
+    /// Sets the timer to the next time at which the server has something to do without a client. Returns whether it is now,
+    /// or so soon that waiting is not worth it.
+    fn set_timer(&mut self, clock: &Clock, event: Option<Time>) -> Result<bool, ServeError> {
+        while let Some(&(_, key)) = self.handshakes.front()
+            && self.connections.get_mut(key).is_none_or(|connection| connection.session.is_transmitting())
+        {
+            self.handshakes.pop_front();
+        }
+        let handshake = self.handshakes.front().map(|&(end, _)| end);
+        let next = [event, handshake, self.opens_at, self.ends_at].into_iter().flatten().min();
+        let polls = next.is_some_and(|next| next <= clock.now().saturating_add(self.settings.spin));
+        if !polls {
+            self.timer.set(clock, next)?;
+        }
+        Ok(polls)
+    }
+
+    /// Does what is due at a time of the server's own.
+    fn keep_times(&mut self, now: Time) -> Result<(), ServeError> {
+        while let Some(&(end, key)) = self.handshakes.front()
+            && end <= now
+        {
+            self.handshakes.pop_front();
+            if self.connections.get_mut(key).is_some_and(|connection| !connection.session.is_transmitting()) {
+                self.close(key)?;
+            }
+        }
+        if self.opens_at.is_some_and(|at| at <= now) {
+            self.open()?;
+        }
+        Ok(())
+    }
+
+    /// Refuses new clients and requests; the outstanding ones have some time left.
+    fn begin_to_stop(&mut self, now: Time) -> Result<(), ServeError> {
+        epoll::delete(&self.epoll, &*self.stop.0)?;
+        self.listeners.clear();
+        self.opens_at = None;
+        self.ends_at = Some(now.saturating_add(self.settings.grace));
+        for key in self.connections.keys() {
+            if let Some(connection) = self.connections.get_mut(key) {
+                connection.session.shut_down();
+            }
+            self.activate(key);
+        }
+        Ok(())
+    }
+
+    /// Accepts the clients that wait at a listener, as many as there may be.
+    fn accept(&mut self, number: usize, now: Time) -> Result<(), ServeError> {
+        while let Some(listener) = self.listeners.get(number) {
+            if self.connections.len() >= self.settings.connections_max {
+                return self.close_listeners(None);
+            }
+            let socket = match listener.accept() {
+                Ok(socket) => socket,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                // The client has left before it was accepted, or a signal has come.
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted
+                    ) =>
+                {
+                    continue;
+                }
+                // Too many files or too little memory. The listener would be reported again at once.
+                Err(_) => return self.close_listeners(Some(now.saturating_add(Span::from_ns(SECOND)))),
+            };
+            let session = Session::new(self.export.clone(), self.settings.buffer_max);
+            let interest = EventFlags::IN;
+            let connection = Connection { socket, session, interest, is_active: false, has_progress: false };
+            let key = self.connections.insert(connection);
+            let connection = self.connections.get_mut(key).expect("inserted above");
+            epoll::add(&self.epoll, &connection.socket, EventData::new_u64(key), interest)?;
+            self.report.connections += 1;
+            self.handshakes.push_back((now.saturating_add(self.settings.handshake_max), key));
+            self.activate(key);
+        }
+        Ok(())
+    }
+
+    /// Looks at no listener until a connection is closed, or until the time `opens_at`.
+    fn close_listeners(&mut self, opens_at: Option<Time>) -> Result<(), ServeError> {
+        self.is_closed = true;
+        self.opens_at = opens_at;
+        self.watch_listeners(EventFlags::empty())
+    }
+
+    /// Looks at the listeners again.
+    fn open(&mut self) -> Result<(), ServeError> {
+        self.is_closed = false;
+        self.opens_at = None;
+        self.watch_listeners(EventFlags::IN)
+    }
+
+    fn watch_listeners(&self, interest: EventFlags) -> Result<(), ServeError> {
+        for (listener, number) in self.listeners.iter().zip(0..) {
+            epoll::modify(&self.epoll, listener, EventData::new_u64(LISTENER - number), interest)?;
+        }
+        Ok(())
+    }
+
+    /// Lets [`Server::serve`] look at a connection.
+    fn activate(&mut self, key: u64) {
+        if let Some(connection) = self.connections.get_mut(key)
+            && !connection.is_active
+        {
+            connection.is_active = true;
+            self.active.push(key);
+        }
+    }
+
+    /// Cuts a connection. Its outstanding requests end without a reply.
+    fn close(&mut self, key: u64) -> Result<(), ServeError> {
+        // The kernel takes a closed socket out of epoll, since there is no other descriptor of it.
+        self.connections.remove(key);
+        if self.is_closed { self.open() } else { Ok(()) }
+    }
+
+    /// Receives once what a client has sent.
+    fn receive(&mut self, key: u64, flags: EventFlags) -> Result<(), ServeError> {
+        let Some(connection) = self.connections.get_mut(key) else { return Ok(()) };
+        let is_gone = flags.intersects(EventFlags::HUP | EventFlags::ERR);
+        let mut is_cut = false;
+        if connection.session.wants_input() {
+            let room = spare_capacity(connection.session.receive());
+            match rustix::net::recv(&connection.socket, room, RecvFlags::DONTWAIT) {
+                Ok((_, 0)) => {
+                    connection.session.end_of_input();
+                    is_cut = is_gone;
+                }
+                Ok(_) | Err(SystemError::AGAIN | SystemError::INTR) => {}
+                Err(_) => is_cut = true,
+            }
+        } else if is_gone {
+            is_cut = true;
+        } else if flags.contains(EventFlags::IN) {
+            let interest = connection.interest - EventFlags::IN;
+            connection.watch(&self.epoll, key, interest)?;
+        }
+        if is_cut {
+            return self.close(key);
+        }
+        self.activate(key);
+        Ok(())
+    }
+
+    /// Submits the commands of the active connections, lets the backend work, and sends the replies, until nothing more
+    /// can be done without waiting.
+    fn serve(&mut self, backend: &mut impl Backend, now: Time) -> Result<(), ServeError> {
+        loop {
+            for number in 0..self.active.len() {
+                self.submit(self.active[number], backend, now);
+            }
+            backend.advance(now);
+            self.answer(backend);
+            for key in std::mem::take(&mut self.active) {
+                self.send(key)?;
+            }
+            if self.active.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Submits the commands that a client has sent.
+    fn submit(&mut self, key: u64, backend: &mut impl Backend, now: Time) {
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        connection.has_progress = false;
+        while let Some(command) = connection.session.next() {
+            match command {
+                Command::Request { call, request, payload } => {
+                    self.report.count(request.op, request.len.into());
+                    let id = self.outstanding.insert(Outstanding { connection: key, call });
+                    if let Err(failure) = backend.submit(id, now, &request, payload) {
+                        self.outstanding.remove(id);
+                        self.report.failed += 1;
+                        connection.session.failed(call, failure);
+                    }
+                }
+                Command::Status { call, offset, len, max } => {
+                    self.report.statuses += 1;
+                    self.extents.clear();
+                    backend.extents(offset, len.into(), max, &mut self.extents);
+                    connection.session.extents(call, &self.extents);
+                }
+            }
+        }
+    }
+
+    /// Turns the completions of the backend into replies.
+    fn answer(&mut self, backend: &mut impl Backend) {
+        while let Some(completion) = backend.completed() {
+            let id = completion.id;
+            let Some(Outstanding { connection: key, call }) = self.outstanding.remove(id) else {
+                debug_assert!(false, "the backend has completed a request that it did not have");
+                continue;
+            };
+            self.report.failed += u64::from(completion.result.is_err());
+            let Some(connection) = self.connections.get_mut(key) else {
+                if completion.result.is_ok() && call.is_read() {
+                    backend.take(id, &mut self.nowhere);
+                    self.nowhere = Vec::new();
+                }
+                continue;
+            };
+            match completion.result {
+                Ok(()) if call.is_read() => connection.session.data(call, |out| backend.take(id, out)),
+                Ok(()) => connection.session.done(call),
+                Err(failure) => connection.session.failed(call, failure),
+            }
+            connection.has_progress = true;
+            self.activate(key);
+        }
+    }
+
+    /// Sends what a client can take, and decides what its connection waits for.
+    fn send(&mut self, key: u64) -> Result<(), ServeError> {
+        let Some(connection) = self.connections.get_mut(key) else { return Ok(()) };
+        connection.is_active = false;
+        let session = &mut connection.session;
+        let mut is_cut = false;
+        while !session.output().is_empty() {
+            let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+            match rustix::net::send(&connection.socket, session.output(), flags) {
+                Ok(len) => {
+                    session.sent(len);
+                    connection.has_progress = true;
+                }
+                Err(SystemError::AGAIN) => break,
+                Err(SystemError::INTR) => {}
+                Err(_) => {
+                    is_cut = true;
+                    break;
+                }
+            }
+        }
+        let is_idle = session.outstanding() == 0 && session.output().is_empty();
+        if is_cut || session.is_over() || (is_idle && self.ends_at.is_some()) {
+            return self.close(key);
+        }
+        // A session that takes commands has no further one, but a stalled one may.
+        if session.is_stalled() && connection.has_progress {
+            self.activate(key);
+            return Ok(());
+        }
+        let mut interest = connection.interest;
+        if session.wants_input() {
+            interest |= EventFlags::IN;
+        }
+        interest.set(EventFlags::OUT, !session.output().is_empty());
+        connection.watch(&self.epoll, key, interest)
+    }
+}
+
+impl Connection {
+    /// Lets epoll report other events than so far.
+    fn watch(&mut self, epoll: &OwnedFd, key: u64, interest: EventFlags) -> Result<(), ServeError> {
+        if interest != self.interest {
+            epoll::modify(epoll, &self.socket, EventData::new_u64(key), interest)?;
+            self.interest = interest;
+        }
+        Ok(())
+    }
+}
+
+impl Report {
+    /// Counts a request.
+    fn count(&mut self, op: Op, len: u64) {
+        match op {
+            Op::Read => {
+                self.reads += 1;
+                self.bytes_read += len;
+            }
+            Op::Write => {
+                self.writes += 1;
+                self.bytes_written += len;
+            }
+            Op::Trim => self.trims += 1,
+            Op::WriteZeroes { .. } => self.zeroings += 1,
+            Op::Flush => self.flushes += 1,
+        }
+    }
+}
