@@ -3,6 +3,7 @@
 //! - [`nbd`]: the protocol as a state machine without I/O. Bytes go in; requests, and bytes to be sent, come out.
 //! - [`backend`]: what the server asks of the drive behind it, and how the drive answers.
 //! - [`memory`]: a drive that is nothing but memory: the server without a simulation.
+//! - `contents` (Unix): the data of a simulated drive, keyed by LPN and version.
 //! - `server` (Linux): one thread that serves many connections over Unix sockets and TCP.
 //!
 //! The protocol is that of <https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md>, which the comments call
@@ -10,6 +11,8 @@
 
 mod arena;
 pub mod backend;
+#[cfg(unix)]
+pub mod contents;
 pub mod memory;
 pub mod nbd;
 #[cfg(target_os = "linux")]

@@ -195,6 +195,8 @@ pub struct Server {
     outstanding: Slots<Outstanding>,
     /// The connections that may have something to do.
     active: Vec<u64>,
+    /// The connections whose replies are being sent; empty between calls.
+    sending: Vec<u64>,
     /// The connections by the time at which their handshake has to be over.
     handshakes: VecDeque<(Time, u64)>,
     clock: Option<Clock>,
@@ -235,6 +237,7 @@ impl Server {
             connections: Slots::new(),
             outstanding: Slots::new(),
             active: Vec::new(),
+            sending: Vec::new(),
             handshakes: VecDeque::new(),
             clock: None,
             ends_at: None,
@@ -454,9 +457,11 @@ impl Server {
             }
             backend.advance(now);
             self.answer(backend);
-            for key in std::mem::take(&mut self.active) {
-                self.send(key)?;
+            std::mem::swap(&mut self.active, &mut self.sending);
+            for number in 0..self.sending.len() {
+                self.send(self.sending[number])?;
             }
+            self.sending.clear();
             if self.active.is_empty() {
                 return Ok(());
             }

@@ -1,0 +1,565 @@
+//! The data of a simulated drive, which the drive itself does not keep.
+//!
+//! A drive writes a unit out of place, so several versions of an LPN exist at a time: the newest one, those in flash that it
+//! has replaced, and after a power loss perhaps an older one is the newest again. [`Contents`] keeps data by LPN and
+//! version, the sequence number of the host's write. Garbage collection moves a unit with its sequence number, so it changes
+//! nothing here. Which versions are still somewhere in the drive is the drive's knowledge: it drops the others with
+//! [`Contents::retain`].
+//!
+//! A version without data reads as zeros. Therefore zeros take no memory, and neither does a unit that was preconditioned
+//! and never written.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use nandlab_base::base::ids::Lpn;
+
+use crate::arena::Arena;
+use crate::memory::is_zero;
+use crate::table::Table;
+
+/// Places from this one on are in the file.
+const IN_FILE: u32 = 1 << 31;
+/// The most places in memory, and the most in the file.
+const PLACES_MAX: u64 = (1 << 31) - 1;
+
+/// Why a version cannot be kept or read.
+#[derive(Debug)]
+pub enum ContentsError {
+    /// The memory is used up, and there is no folder for a file.
+    Full {
+        /// The limit in bytes.
+        memory_max: u64,
+    },
+    /// Memory and file have as many versions as can be numbered.
+    TooMany,
+    /// The file cannot be made, read or written.
+    File {
+        /// The folder of the file.
+        folder: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+}
+
+impl std::fmt::Display for ContentsError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Full { memory_max } => write!(
+                f,
+                "the drive's data exceeds the limit of {memory_max} bytes of memory: raise it, or name a folder for a file"
+            ),
+            Self::TooMany => write!(f, "the drive's data has more than 2^31 units in memory or in the file"),
+            Self::File { folder, error } => {
+                write!(f, "the drive's data cannot be kept in a file in {}: {error}", folder.display())
+            }
+        }
+    }
+}
+
+impl std::error::Error for ContentsError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::File { error, .. } => Some(error),
+            Self::Full { .. } | Self::TooMany => None,
+        }
+    }
+}
+
+/// A version with data.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    version: u64,
+    /// Number + 1 of the next older version of the LPN; 0 without one. Of a free entry: of the next free one.
+    older: u32,
+    /// A slot of the arena, or from [`IN_FILE`] on a place of the file.
+    place: u32,
+}
+
+/// The file beyond the limit of the memory.
+#[derive(Debug)]
+struct Spill {
+    folder: PathBuf,
+    /// Made when it is first needed. It has no name, so it disappears with the process.
+    file: Option<File>,
+    free: Vec<u32>,
+    /// Places from this one on were never used.
+    fresh: u32,
+}
+
+/// Data of units by LPN and version.
+///
+/// Memory: the data of versions that are not zeros, up to the limit, in steps of 8 MiB; 16 bytes for each of them, in memory
+/// or file; 4 bytes for each LPN in the neighbourhood of one; and 8 bytes for each 1,024 LPNs of the drive. An operation
+/// on a version costs one step for each newer version of its LPN.
+#[derive(Debug)]
+pub struct Contents {
+    unit_bytes: usize,
+    memory_max: u64,
+    /// Number + 1 of the entry of the newest version of each LPN.
+    newest: Table,
+    entries: Vec<Entry>,
+    /// Number + 1 of a free entry; 0 without one.
+    free: u32,
+    arena: Arena,
+    spill: Option<Spill>,
+    in_file: u64,
+    scratch: Vec<u8>,
+}
+
+impl Contents {
+    /// No data: every version of every LPN from 0 to `units` - 1 reads as zeros. A unit has `unit_bytes` bytes, at least 1.
+    /// Data beyond `memory_max` bytes goes to a file in `folder`, which needs room for it; without a folder it is refused.
+    pub fn new(units: u64, unit_bytes: u32, memory_max: u64, folder: Option<&Path>) -> Self {
+        let spill =
+            folder.map(|folder| Spill { folder: folder.to_owned(), file: None, free: Vec::new(), fresh: 0 });
+        Self {
+            unit_bytes: unit_bytes as usize,
+            memory_max,
+            newest: Table::new(units),
+            entries: Vec::new(),
+            free: 0,
+            arena: Arena::new(unit_bytes as usize),
+            spill,
+            in_file: 0,
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Bytes of a unit.
+    pub fn unit_bytes(&self) -> u32 {
+        self.unit_bytes as u32
+    }
+
+    /// Number of versions that have data.
+    pub fn versions(&self) -> u64 {
+        self.arena.used() + self.in_file
+    }
+
+    /// Bytes of data in memory.
+    pub fn memory_bytes(&self) -> u64 {
+        self.arena.used() * self.unit_bytes as u64
+    }
+
+    /// Bytes of data in the file.
+    pub fn file_bytes(&self) -> u64 {
+        self.in_file * self.unit_bytes as u64
+    }
+
+    /// Keeps `data`, a whole unit, as a version of `lpn`. It replaces data that the version has already.
+    ///
+    /// # Errors
+    /// When there is no room, or the file cannot be written. The version is then as before.
+    ///
+    /// # Panics
+    /// When `data` has not the length of a unit, or the drive does not have `lpn`.
+    pub fn write(&mut self, lpn: Lpn, version: u64, data: &[u8]) -> Result<(), ContentsError> {
+        assert_eq!(data.len(), self.unit_bytes, "a version is a whole unit");
+        if is_zero(data) {
+            self.remove(lpn, version);
+            return Ok(());
+        }
+        if let Some(entry) = self.find(lpn, version) {
+            return self.fill(self.entries[entry].place, data);
+        }
+        let place = self.take_place()?;
+        if let Err(error) = self.fill(place, data) {
+            self.give_place_back(place);
+            return Err(error);
+        }
+        self.link(lpn, version, place);
+        Ok(())
+    }
+
+    /// Keeps a version of `lpn` that is the version `base`, or zeros without one, except for `data` from byte `at` on.
+    ///
+    /// # Errors
+    /// As [`Contents::write`], and when the file cannot be read.
+    ///
+    /// # Panics
+    /// When the data ends beyond the unit, or the drive does not have `lpn`.
+    pub fn write_part(
+        &mut self,
+        lpn: Lpn,
+        version: u64,
+        base: Option<u64>,
+        at: u32,
+        data: &[u8],
+    ) -> Result<(), ContentsError> {
+        let mut unit = std::mem::take(&mut self.scratch);
+        unit.clear();
+        let read = match base {
+            Some(base) => self.read(lpn, base, &mut unit),
+            None => {
+                unit.resize(self.unit_bytes, 0);
+                Ok(())
+            }
+        };
+        let outcome = read.and_then(|()| {
+            unit[at as usize..at as usize + data.len()].copy_from_slice(data);
+            self.write(lpn, version, &unit)
+        });
+        self.scratch = unit;
+        outcome
+    }
+
+    /// Appends a version of `lpn` to `out`, a whole unit. A version without data, and an LPN that the drive does not have,
+    /// are zeros.
+    ///
+    /// # Errors
+    /// When the file cannot be read. Nothing is appended then.
+    pub fn read(&self, lpn: Lpn, version: u64, out: &mut Vec<u8>) -> Result<(), ContentsError> {
+        self.read_part(lpn, version, 0, self.unit_bytes as u32, out)
+    }
+
+    /// Appends `len` bytes from byte `at` of a version of `lpn` to `out`.
+    ///
+    /// # Errors
+    /// As [`Contents::read`].
+    ///
+    /// # Panics
+    /// When the part ends beyond the unit.
+    pub fn read_part(
+        &self,
+        lpn: Lpn,
+        version: u64,
+        at: u32,
+        len: u32,
+        out: &mut Vec<u8>,
+    ) -> Result<(), ContentsError> {
+        let range = at as usize..at as usize + len as usize;
+        assert!(range.end <= self.unit_bytes, "the part is in the unit");
+        let place = self.find(lpn, version).map(|entry| self.entries[entry].place);
+        match place {
+            None => out.resize(out.len() + range.len(), 0),
+            Some(slot) if slot < IN_FILE => out.extend_from_slice(&self.arena.bytes(slot)[range]),
+            Some(place) => {
+                let start = out.len();
+                out.resize(start + range.len(), 0);
+                let offset = u64::from(place - IN_FILE) * self.unit_bytes as u64 + u64::from(at);
+                let spill = self.spill.as_ref().expect("a place in the file needs a folder");
+                let file = spill.file.as_ref().expect("a place in the file needs a file");
+                if let Err(error) = file.read_exact_at(&mut out[start..], offset) {
+                    out.truncate(start);
+                    return Err(spill.error(error));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Drops a version of `lpn`; it reads as zeros afterwards.
+    pub fn remove(&mut self, lpn: Lpn, version: u64) {
+        self.retain_of(lpn.0.into(), |_, kept| kept != version);
+    }
+
+    /// Drops every version of which `keep` returns `false`. Visits LPNs in ascending order, and the versions of an LPN from
+    /// the newest to the oldest.
+    pub fn retain(&mut self, mut keep: impl FnMut(Lpn, u64) -> bool) {
+        let mut from = 0;
+        while let Some(lpn) = self.newest.next_used(from, u64::MAX) {
+            self.retain_of(lpn, &mut keep);
+            from = lpn + 1;
+        }
+    }
+
+    /// Drops the versions of one LPN of which `keep` returns `false`.
+    fn retain_of(&mut self, lpn: u64, mut keep: impl FnMut(Lpn, u64) -> bool) {
+        // The last entry that stays, of which `older` is to be set.
+        let mut before: Option<usize> = None;
+        let mut next = self.newest.get(lpn);
+        while next != 0 {
+            let number = next as usize - 1;
+            let Entry { version, older, place } = self.entries[number];
+            if keep(Lpn(lpn as u32), version) {
+                before = Some(number);
+            } else {
+                match before {
+                    Some(before) => self.entries[before].older = older,
+                    None => {
+                        self.newest.set(lpn, older);
+                    }
+                }
+                self.give_place_back(place);
+                self.entries[number].older = self.free;
+                self.free = next;
+            }
+            next = older;
+        }
+    }
+
+    /// The entry of a version.
+    fn find(&self, lpn: Lpn, version: u64) -> Option<usize> {
+        let mut next = self.newest.get(lpn.0.into());
+        // Versions descend along the list.
+        while next != 0 {
+            let entry = self.entries[next as usize - 1];
+            if entry.version <= version {
+                return (entry.version == version).then_some(next as usize - 1);
+            }
+            next = entry.older;
+        }
+        None
+    }
+
+    /// Puts a version that has no entry into the list of its LPN.
+    fn link(&mut self, lpn: Lpn, version: u64, place: u32) {
+        let mut before: Option<usize> = None;
+        let mut older = self.newest.get(lpn.0.into());
+        while older != 0 && self.entries[older as usize - 1].version > version {
+            before = Some(older as usize - 1);
+            older = self.entries[older as usize - 1].older;
+        }
+        let entry = Entry { version, older, place };
+        let number = match self.free {
+            0 => {
+                self.entries.push(entry);
+                self.entries.len() as u32
+            }
+            number => {
+                self.free = self.entries[number as usize - 1].older;
+                self.entries[number as usize - 1] = entry;
+                number
+            }
+        };
+        match before {
+            Some(before) => self.entries[before].older = number,
+            None => {
+                self.newest.set(lpn.0.into(), number);
+            }
+        }
+    }
+
+    /// A place for a unit: in memory, or beyond the limit in the file.
+    fn take_place(&mut self) -> Result<u32, ContentsError> {
+        if (self.arena.used() + 1) * self.unit_bytes as u64 <= self.memory_max {
+            return match self.arena.take() {
+                Some(slot) if slot < IN_FILE => Ok(slot),
+                Some(slot) => {
+                    self.arena.give_back(slot);
+                    Err(ContentsError::TooMany)
+                }
+                None => Err(ContentsError::TooMany),
+            };
+        }
+        let spill = self.spill.as_mut().ok_or(ContentsError::Full { memory_max: self.memory_max })?;
+        let place = spill.take()?;
+        self.in_file += 1;
+        Ok(place)
+    }
+
+    fn give_place_back(&mut self, place: u32) {
+        if place < IN_FILE {
+            return self.arena.give_back(place);
+        }
+        self.in_file -= 1;
+        if let Some(spill) = &mut self.spill {
+            spill.free.push(place);
+            if self.in_file == 0 {
+                spill.clear();
+            }
+        }
+    }
+
+    /// Writes a unit to a place.
+    fn fill(&mut self, place: u32, data: &[u8]) -> Result<(), ContentsError> {
+        if place < IN_FILE {
+            self.arena.bytes_mut(place).copy_from_slice(data);
+            return Ok(());
+        }
+        let spill = self.spill.as_ref().expect("a place in the file needs a folder");
+        let file = spill.file.as_ref().expect("a place in the file needs a file");
+        let offset = u64::from(place - IN_FILE) * self.unit_bytes as u64;
+        file.write_all_at(data, offset).map_err(|error| spill.error(error))
+    }
+}
+
+impl Spill {
+    fn error(&self, error: io::Error) -> ContentsError {
+        ContentsError::File { folder: self.folder.clone(), error }
+    }
+
+    /// A place of the file, which is made if there is none.
+    fn take(&mut self) -> Result<u32, ContentsError> {
+        if self.file.is_none() {
+            self.file = Some(nameless(&self.folder).map_err(|error| self.error(error))?);
+        }
+        if let Some(place) = self.free.pop() {
+            return Ok(place);
+        }
+        if u64::from(self.fresh) == PLACES_MAX {
+            return Err(ContentsError::TooMany);
+        }
+        self.fresh += 1;
+        Ok(IN_FILE + self.fresh - 1)
+    }
+
+    /// Gives the room of the file back, of which no place is used.
+    fn clear(&mut self) {
+        self.free = Vec::new();
+        self.fresh = 0;
+        if let Some(file) = &self.file {
+            // The room is used again later if the system keeps it.
+            let _ = file.set_len(0);
+        }
+    }
+}
+
+/// A new file in `folder` that has no name there.
+fn nameless(folder: &Path) -> io::Result<File> {
+    let mut number = 0u32;
+    loop {
+        let path = folder.join(format!(".nandlab-{}-{number}", std::process::id()));
+        match OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path) {
+            Ok(file) => {
+                std::fs::remove_file(&path)?;
+                return Ok(file);
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    const UNIT: u32 = 96;
+    const LPNS: u32 = 5;
+
+    /// The twin: every version in a map, zeros too.
+    type Twin = BTreeMap<(u32, u64), Vec<u8>>;
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Write { lpn: u32, version: u64, byte: u8 },
+        Part { lpn: u32, version: u64, base: Option<u64>, at: u32, len: u32, byte: u8 },
+        Remove { lpn: u32, version: u64 },
+        Retain { modulus: u64, keep: u64 },
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let lpn = 0..LPNS;
+        let version = 0..12u64;
+        // A third of the data is zeros.
+        let byte = prop_oneof![Just(0u8), any::<u8>(), any::<u8>()];
+        let step = prop_oneof![
+            6 => (lpn.clone(), version.clone(), byte.clone())
+                .prop_map(|(lpn, version, byte)| Step::Write { lpn, version, byte }),
+            4 => (lpn.clone(), version.clone(), proptest::option::of(version.clone()), 0..UNIT, 1..=UNIT, byte).prop_map(
+                |(lpn, version, base, at, len, byte)| Step::Part { lpn, version, base, at, len: len.min(UNIT - at), byte }
+            ),
+            2 => (lpn, version).prop_map(|(lpn, version)| Step::Remove { lpn, version }),
+            1 => (1..4u64, 0..4u64).prop_map(|(modulus, keep)| Step::Retain { modulus, keep }),
+        ];
+        proptest::collection::vec(step, 1..120)
+    }
+
+    fn apply(contents: &mut Contents, twin: &mut Twin, step: &Step) {
+        match *step {
+            Step::Write { lpn, version, byte } => {
+                let data = vec![byte; UNIT as usize];
+                contents.write(Lpn(lpn), version, &data).unwrap();
+                twin.insert((lpn, version), data);
+            }
+            Step::Part { lpn, version, base, at, len, byte } => {
+                let zeros = vec![0; UNIT as usize];
+                let mut data = base.and_then(|base| twin.get(&(lpn, base))).unwrap_or(&zeros).clone();
+                let part = vec![byte; len as usize];
+                data[at as usize..(at + len) as usize].copy_from_slice(&part);
+                contents.write_part(Lpn(lpn), version, base, at, &part).unwrap();
+                twin.insert((lpn, version), data);
+            }
+            Step::Remove { lpn, version } => {
+                contents.remove(Lpn(lpn), version);
+                twin.remove(&(lpn, version));
+            }
+            Step::Retain { modulus, keep } => {
+                let mut visited = Vec::new();
+                let keeps = |lpn: u32, version: u64| (u64::from(lpn) + version) % modulus != keep;
+                contents.retain(|lpn, version| {
+                    visited.push((lpn.0, std::cmp::Reverse(version)));
+                    keeps(lpn.0, version)
+                });
+                assert!(visited.is_sorted(), "LPNs ascend, and the versions of each descend: {visited:?}");
+                twin.retain(|&(lpn, version), _| keeps(lpn, version));
+            }
+        }
+    }
+
+    fn check(contents: &Contents, twin: &Twin) {
+        for lpn in 0..LPNS {
+            for version in 0..12 {
+                let mut found = vec![7];
+                contents.read(Lpn(lpn), version, &mut found).unwrap();
+                let zeros = vec![0; UNIT as usize];
+                let expected = twin.get(&(lpn, version)).unwrap_or(&zeros);
+                assert_eq!(&found[1..], expected, "LPN {lpn}, version {version}");
+                found.clear();
+                contents.read_part(Lpn(lpn), version, 5, 9, &mut found).unwrap();
+                assert_eq!(found, expected[5..14]);
+            }
+        }
+        let with_data = twin.values().filter(|data| !is_zero(data)).count() as u64;
+        assert_eq!(contents.versions(), with_data, "zeros take nothing, and what was dropped takes nothing");
+    }
+
+    proptest! {
+        /// The store and its twin read the same, with all data in memory, with all in the file, and in between.
+        #[test]
+        fn contents_read_like_the_twin(steps in steps(), memory_units in prop_oneof![Just(0u64), 1..8u64, Just(1000)]) {
+            let folder = std::env::temp_dir();
+            let memory_max = memory_units * u64::from(UNIT);
+            let mut contents = Contents::new(LPNS.into(), UNIT, memory_max, Some(&folder));
+            let mut twin = Twin::new();
+            for step in &steps {
+                apply(&mut contents, &mut twin, step);
+                prop_assert!(contents.memory_bytes() <= memory_max);
+                prop_assert_eq!(contents.memory_bytes() + contents.file_bytes(), contents.versions() * u64::from(UNIT));
+            }
+            check(&contents, &twin);
+            contents.retain(|_, _| false);
+            prop_assert_eq!(contents.versions(), 0);
+        }
+    }
+
+    #[test]
+    fn data_beyond_the_memory_is_refused_without_a_folder() {
+        let mut contents = Contents::new(4, 4, 8, None);
+        contents.write(Lpn(0), 1, b"aaaa").unwrap();
+        contents.write(Lpn(0), 2, b"bbbb").unwrap();
+        let refused = contents.write(Lpn(1), 3, b"cccc");
+        assert!(matches!(refused, Err(ContentsError::Full { memory_max: 8 })), "{refused:?}");
+        contents.write(Lpn(1), 4, &[0; 4]).expect("zeros need no room");
+        contents.write(Lpn(0), 2, b"dddd").expect("a version that has data has its room");
+        contents.remove(Lpn(0), 1);
+        contents.write(Lpn(1), 3, b"cccc").expect("the room of a dropped version is free");
+    }
+
+    #[test]
+    fn a_folder_without_room_for_a_file_is_an_error_that_names_it() {
+        let folder = Path::new("/nonexistent/folder");
+        let mut contents = Contents::new(4, 4, 0, Some(folder));
+        let text = contents.write(Lpn(0), 1, b"aaaa").unwrap_err().to_string();
+        assert!(text.contains("/nonexistent/folder"), "{text}");
+        let mut out = Vec::new();
+        contents.read(Lpn(0), 1, &mut out).unwrap();
+        assert_eq!(out, [0; 4], "the version is as before");
+        assert_eq!(contents.versions(), 0);
+    }
+
+    #[test]
+    fn zeros_take_no_memory_on_a_large_drive() {
+        let mut contents = Contents::new(1 << 28, 4096, 1 << 30, None);
+        let zeros = vec![0; 4096];
+        for lpn in 0..100_000 {
+            contents.write(Lpn(lpn * 2_000), u64::from(lpn), &zeros).unwrap();
+        }
+        assert_eq!((contents.versions(), contents.arena.allocated_bytes()), (0, 0));
+    }
+}

@@ -1,0 +1,11 @@
+//! Tests of the server and of its parts, from outside.
+
+mod any_bytes;
+#[cfg(target_os = "linux")]
+mod clients;
+mod handshake;
+mod memory;
+#[cfg(target_os = "linux")]
+mod server;
+mod transmission;
+mod wire;
