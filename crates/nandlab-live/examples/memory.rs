@@ -1,10 +1,11 @@
 //! Serves memory over NBD until SIGINT or SIGTERM: the server without a simulated drive.
 //!
-//! `memory SIZE (--unix PATH | --tcp ADDRESS) [--minimum BYTES] [--name NAME]`, with SIZE in bytes. Prints the URI when
+//! `memory SIZE (--unix PATH | --tcp ADDRESS) [--minimum BYTES] [--name NAME] [--pause-us US]`, with SIZE in bytes. Prints the URI when
 //! clients can connect, and the report at the end.
 
 #[cfg(target_os = "linux")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
+    use nandlab_base::base::units::Span;
     use nandlab_live::backend::Backend;
     use nandlab_live::memory::Memory;
     use nandlab_live::nbd::Export;
@@ -15,6 +16,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let size = args.next().ok_or("the size in bytes is missing")?.parse()?;
     let mut memory = Memory::new(size);
     let mut export = Export::new(memory.features());
+    let mut settings = Settings::default();
     let mut listeners = Vec::new();
     while let Some(arg) = args.next() {
         let value = args.next().ok_or_else(|| format!("{arg} has no value"))?;
@@ -22,11 +24,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             "--unix" => listeners.push(Listener::unix(value.as_ref())?),
             "--tcp" => listeners.push(Listener::tcp(value.parse()?, false)?),
             "--minimum" => export.minimum = value.parse()?,
+            "--pause-us" => settings.pause = Span::from_ns(value.parse::<u64>()? * 1000),
             "--name" => export.name = value,
             _ => return Err(format!("unknown argument {arg}").into()),
         }
     }
-    let mut server = Server::new(export, listeners, Settings::default())?;
+    let mut server = Server::new(export, listeners, settings)?;
     let stop = server.stop();
     let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])?;
     std::thread::spawn(move || {

@@ -118,14 +118,20 @@ pub trait Backend {
     /// What clients are told about the drive. The answer stays the same while a server runs.
     fn features(&self) -> Features;
 
-    /// Takes a request that arrives at the time `now`, which is not earlier than that of any call before. `payload` is the data of a write, of `request.len` bytes, and empty otherwise.
+    /// Whether the times that [`Backend::submit`] and [`Backend::advance`] get have to be the present time. For a backend that
+    /// runs on a time of its own the server reads the clock less often, and the times may be those of earlier calls.
+    fn follows_clock(&self) -> bool {
+        true
+    }
+
+    /// Takes a request that arrives at the time `now`, counted from the first call of `Server::run`. `payload` is the data of a write, of `request.len` bytes, and empty otherwise.
     /// `id` is unique among the requests that are not completed.
     ///
     /// # Errors
     /// When the backend refuses the request; it then has no completion.
     fn submit(&mut self, id: u64, now: Time, request: &Request, payload: &[u8]) -> Result<(), Failure>;
 
-    /// Does the work that is due until `now`, the time since the server began to run. Times never go back.
+    /// Does the work that is due until `now`. The times that the backend gets never go back.
     fn advance(&mut self, now: Time) {
         let _ = now;
     }

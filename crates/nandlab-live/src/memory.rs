@@ -166,6 +166,10 @@ impl Backend for Memory {
         Features { size: self.size, preferred: PAGE as u32, trim: true, fast_zero: true }
     }
 
+    fn follows_clock(&self) -> bool {
+        false
+    }
+
     fn submit(&mut self, id: u64, _now: Time, request: &Request, payload: &[u8]) -> Result<(), Failure> {
         match request.op {
             Op::Read => self.reads.push_back((request.offset, request.len)),

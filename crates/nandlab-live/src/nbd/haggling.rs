@@ -142,7 +142,9 @@ impl Session {
         if wants(wire::INFO_DESCRIPTION) && !export.description.is_empty() {
             info(self, wire::INFO_DESCRIPTION, [export.description.as_bytes(), &[], &[]]);
         }
-        Ok(())
+        // Clients that do not ask keep to 512 bytes.
+        let is_told = export.minimum <= 512 || wants(wire::INFO_BLOCK_SIZE);
+        if is_told { Ok(()) } else { Err(wire::REP_ERR_BLOCK_SIZE_REQD) }
     }
 
     fn contexts(&mut self, option: u32, data: &[u8]) -> Result<(), u32> {

@@ -11,8 +11,10 @@ pub const QUEUE_MAX: u32 = 256;
 
 /// Bytes that a session has room for when it receives, if no request needs more.
 const RECEIVE: usize = 256 << 10;
-/// Memory in bytes that an empty buffer keeps.
+/// Memory in bytes that an empty buffer keeps in any case.
 const KEEP: usize = 4 << 20;
+/// Outputs without using a quarter of their memory, after which it is given back.
+const SMALL_OUTPUTS: u32 = 64;
 /// Bytes of a reply beyond its data, at most, without the text of an error.
 const REPLY_OVERHEAD: u64 = 64;
 /// The most extents in a reply.
@@ -118,6 +120,10 @@ pub struct Session {
     /// What is to be sent; the bytes before `sent` were sent.
     pub(super) output: Vec<u8>,
     sent: usize,
+    /// The longest output since it was empty.
+    output_peak: usize,
+    /// How often the output was sent as a whole without using a quarter of its memory.
+    small_outputs: u32,
     buffer_max: u64,
     pub(super) fixed: bool,
     pub(super) no_zeroes: bool,
@@ -145,6 +151,8 @@ impl Session {
             after_skip: None,
             output: Vec::new(),
             sent: 0,
+            output_peak: 0,
+            small_outputs: 0,
             buffer_max,
             fixed: false,
             no_zeroes: false,
@@ -228,18 +236,28 @@ impl Session {
 
     /// Says that the first `len` bytes of [`Session::output`] were sent.
     pub fn sent(&mut self, len: usize) {
+        self.output_peak = self.output_peak.max(self.output.len());
         self.sent += len;
         debug_assert!(self.sent <= self.output.len());
         let left = self.output.len() - self.sent;
         if left == 0 {
             self.output.clear();
             self.sent = 0;
-            if self.output.capacity() > KEEP {
-                self.output = Vec::new();
-            }
+            self.shrink_output();
         } else if self.sent >= RECEIVE && self.sent >= left {
             self.output.drain(..self.sent);
             self.sent = 0;
+        }
+    }
+
+    /// Gives the memory of the empty output back if much less would have done for some time.
+    fn shrink_output(&mut self) {
+        let is_too_large = self.output.capacity() > KEEP && self.output_peak < self.output.capacity() / 4;
+        self.small_outputs = if is_too_large { self.small_outputs + 1 } else { 0 };
+        self.output_peak = 0;
+        if self.small_outputs == SMALL_OUTPUTS {
+            self.output = Vec::new();
+            self.small_outputs = 0;
         }
     }
 

@@ -52,6 +52,7 @@ pub(super) const REP_ERR_UNSUP: u32 = (1 << 31) + 1;
 pub(super) const REP_ERR_INVALID: u32 = (1 << 31) + 3;
 pub(super) const REP_ERR_UNKNOWN: u32 = (1 << 31) + 6;
 pub(super) const REP_ERR_SHUTDOWN: u32 = (1 << 31) + 7;
+pub(super) const REP_ERR_BLOCK_SIZE_REQD: u32 = (1 << 31) + 8;
 pub(super) const REP_ERR_TOO_BIG: u32 = (1 << 31) + 9;
 
 // Information about an export.

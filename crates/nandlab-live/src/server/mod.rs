@@ -6,6 +6,7 @@
 
 mod clock;
 mod listen;
+mod pauses;
 mod slots;
 
 use std::collections::VecDeque;
@@ -24,6 +25,7 @@ use crate::backend::{Backend, Extent, Op};
 use crate::nbd::{Call, Command, Export, ExportError, Session};
 use clock::{Clock, Timer};
 pub use listen::{ListenError, Listener};
+use pauses::Pauses;
 use slots::Slots;
 
 const SECOND: u64 = 1_000_000_000;
@@ -49,18 +51,22 @@ pub struct Settings {
     pub handshake_max: Span,
     /// The time that outstanding requests have when the server is stopped, after which their clients are disconnected.
     pub grace: Span,
+    /// The length of the pauses in which requests gather, if the backend waits for no time; 0 for none. Pauses are made
+    /// while clients have so many requests outstanding that this saves processor time and costs no throughput.
+    pub pause: Span,
     /// The server polls without sleeping when the next event of the backend is at most this far away.
     pub spin: Span,
 }
 
 impl Default for Settings {
-    /// 64 connections, 64 MiB of replies each, 30 s for a handshake, 5 s of grace, no spinning.
+    /// 64 connections, 64 MiB of replies each, 30 s for a handshake, 5 s of grace, pauses of 20 us, no spinning.
     fn default() -> Self {
         Self {
             connections_max: 64,
             buffer_max: 64 << 20,
             handshake_max: Span::from_ns(30 * SECOND),
             grace: Span::from_ns(5 * SECOND),
+            pause: Span::from_ns(20_000),
             spin: Span::ZERO,
         }
     }
@@ -158,6 +164,13 @@ pub struct Report {
     pub waits: u64,
 }
 
+impl Report {
+    /// Requests that the backend was given, without questions for the allocation status.
+    pub fn requests(&self) -> u64 {
+        self.reads + self.writes + self.trims + self.zeroings + self.flushes
+    }
+}
+
 /// A client.
 #[derive(Debug)]
 struct Connection {
@@ -200,6 +213,9 @@ pub struct Server {
     /// The connections by the time at which their handshake has to be over.
     handshakes: VecDeque<(Time, u64)>,
     clock: Option<Clock>,
+    /// The time at which the last wait ended, or an earlier one if nobody needs it.
+    now: Time,
+    pauses: Pauses,
     /// When the remaining connections are cut; set when the server is stopped.
     ends_at: Option<Time>,
     report: Report,
@@ -240,6 +256,8 @@ impl Server {
             sending: Vec::new(),
             handshakes: VecDeque::new(),
             clock: None,
+            now: Time::START,
+            pauses: Pauses::new(settings.pause),
             ends_at: None,
             report: Report::default(),
             extents: Vec::new(),
@@ -271,7 +289,13 @@ impl Server {
         let clock = *self.clock.get_or_insert_with(Clock::start);
         let mut events = Vec::with_capacity(64);
         loop {
-            let polls = self.set_timer(&clock, backend.next_event())?;
+            let event = backend.next_event();
+            let polls = self.set_timer(&clock, event)?;
+            if let Some(pause) = self.pauses.pause()
+                && event.is_none()
+            {
+                std::thread::sleep(pause);
+            }
             let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
             self.report.waits += 1;
             events.clear();
@@ -280,24 +304,34 @@ impl Server {
                 Err(SystemError::INTR) => return Ok(Ended::Interrupted),
                 Err(error) => return Err(error.into()),
             }
-            let now = clock.now();
+            if backend.follows_clock() || self.has_times() {
+                self.now = clock.now();
+            }
+            let now = self.now;
             for event in &events {
                 match event.data.u64() {
                     TIMER => self.timer.rang(),
-                    STOP => self.begin_to_stop(now)?,
+                    STOP => self.begin_to_stop(clock.now())?,
                     data if data > LISTENER - LISTENERS_MAX => {
-                        self.accept((LISTENER - data) as usize, now)?
+                        self.accept((LISTENER - data) as usize, clock.now())?;
                     }
                     key => self.receive(key, event.flags)?,
                 }
             }
+            let before = self.report.requests();
             self.serve(backend, now)?;
+            self.pauses.served(self.report.requests() - before, || clock.now());
             self.keep_times(now)?;
             if self.ends_at.is_some_and(|end| self.connections.len() == 0 || now >= end) {
                 self.connections = Slots::new();
                 return Ok(Ended::Stopped);
             }
         }
+    }
+
+    /// Whether the server itself waits for a time.
+    fn has_times(&self) -> bool {
+        !self.handshakes.is_empty() || self.opens_at.is_some() || self.ends_at.is_some()
     }
 
     /// Sets the timer to the next time at which the server has something to do without a client. Returns whether it is now,
@@ -374,7 +408,11 @@ impl Server {
             let connection = Connection { socket, session, interest, is_active: false, has_progress: false };
             let key = self.connections.insert(connection);
             let connection = self.connections.get_mut(key).expect("inserted above");
-            epoll::add(&self.epoll, &connection.socket, EventData::new_u64(key), interest)?;
+            if epoll::add(&self.epoll, &connection.socket, EventData::new_u64(key), interest).is_err() {
+                // Too little memory: the client is disconnected, and the next ones wait a second.
+                self.connections.remove(key);
+                return self.close_listeners(Some(now.saturating_add(Span::from_ns(SECOND))));
+            }
             self.report.connections += 1;
             self.handshakes.push_back((now.saturating_add(self.settings.handshake_max), key));
             self.activate(key);
@@ -425,7 +463,9 @@ impl Server {
         let Some(connection) = self.connections.get_mut(key) else { return Ok(()) };
         let is_gone = flags.intersects(EventFlags::HUP | EventFlags::ERR);
         let mut is_cut = false;
-        if connection.session.wants_input() {
+        if !is_gone && !flags.contains(EventFlags::IN) {
+            // There is room for replies only.
+        } else if connection.session.wants_input() {
             let room = spare_capacity(connection.session.receive());
             match rustix::net::recv(&connection.socket, room, RecvFlags::DONTWAIT) {
                 Ok((_, 0)) => {
@@ -437,9 +477,9 @@ impl Server {
             }
         } else if is_gone {
             is_cut = true;
-        } else if flags.contains(EventFlags::IN) {
+        } else {
             let interest = connection.interest - EventFlags::IN;
-            connection.watch(&self.epoll, key, interest)?;
+            is_cut = !connection.watch(&self.epoll, key, interest);
         }
         if is_cut {
             return self.close(key);
@@ -554,18 +594,18 @@ impl Server {
             interest |= EventFlags::IN;
         }
         interest.set(EventFlags::OUT, !session.output().is_empty());
-        connection.watch(&self.epoll, key, interest)
+        if connection.watch(&self.epoll, key, interest) { Ok(()) } else { self.close(key) }
     }
 }
 
 impl Connection {
-    /// Lets epoll report other events than so far.
-    fn watch(&mut self, epoll: &OwnedFd, key: u64, interest: EventFlags) -> Result<(), ServeError> {
-        if interest != self.interest {
-            epoll::modify(epoll, &self.socket, EventData::new_u64(key), interest)?;
-            self.interest = interest;
+    /// Lets epoll report other events than so far. Returns whether it does.
+    fn watch(&mut self, epoll: &OwnedFd, key: u64, interest: EventFlags) -> bool {
+        if interest == self.interest {
+            return true;
         }
-        Ok(())
+        self.interest = interest;
+        epoll::modify(epoll, &self.socket, EventData::new_u64(key), interest).is_ok()
     }
 }
 

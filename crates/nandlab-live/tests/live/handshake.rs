@@ -1,8 +1,8 @@
 //! Negotiation, option by option.
 
 use crate::wire::{
-    ACK, CLIENT_FLAGS, ERR_INVALID, ERR_SHUTDOWN, ERR_TOO_BIG, ERR_UNKNOWN, ERR_UNSUP, INFO, META_CONTEXT,
-    Replies, SERVER, context_data, feed, info_data, option, session,
+    ACK, CLIENT_FLAGS, ERR_BLOCK_SIZE_REQD, ERR_INVALID, ERR_SHUTDOWN, ERR_TOO_BIG, ERR_UNKNOWN, ERR_UNSUP,
+    INFO, META_CONTEXT, Replies, SERVER, context_data, feed, info_data, option, session,
 };
 
 const SIZE: u64 = 1 << 20;
@@ -37,6 +37,24 @@ fn go_describes_the_export() {
         assert_eq!(data, [&*export, &block_size.concat(), b"\x00\x01drive", b"\x00\x02a test"]);
         assert!(informations.iter().all(|reply| reply.kind == INFO && reply.option == 7));
         assert!(replies.is_empty());
+    }
+}
+
+#[test]
+fn a_client_must_ask_for_a_minimum_beyond_a_sector() {
+    for (minimum, wanted, expected) in
+        [(512, &[][..], ACK), (512, &[3], ACK), (1024, &[], ERR_BLOCK_SIZE_REQD), (1024, &[0, 3], ACK)]
+    {
+        for number in [6, 7] {
+            let (mut session, mut memory) = session(SIZE, |export| export.minimum = minimum);
+            let stream = [&CLIENT_FLAGS[..], &option(number, &info_data("", wanted))].concat();
+            let mut replies = Replies::new(feed(&mut session, &mut memory, &stream, usize::MAX));
+            replies.greeting();
+            let (informations, last) = replies.options();
+            assert_eq!(last, expected, "minimum {minimum}, {wanted:?}");
+            assert_eq!(informations[1].data[2..6], minimum.to_be_bytes(), "the client can ask again");
+            assert_eq!(session.is_transmitting(), number == 7 && expected == ACK);
+        }
     }
 }
 

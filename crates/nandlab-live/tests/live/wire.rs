@@ -35,6 +35,7 @@ pub(crate) const ERR_UNSUP: u32 = 0x8000_0001;
 pub(crate) const ERR_INVALID: u32 = 0x8000_0003;
 pub(crate) const ERR_UNKNOWN: u32 = 0x8000_0006;
 pub(crate) const ERR_SHUTDOWN: u32 = 0x8000_0007;
+pub(crate) const ERR_BLOCK_SIZE_REQD: u32 = 0x8000_0008;
 pub(crate) const ERR_TOO_BIG: u32 = 0x8000_0009;
 
 /// The client's flags: fixed newstyle, no zeroes.
