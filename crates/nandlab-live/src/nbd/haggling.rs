@@ -95,10 +95,12 @@ impl Session {
         if !self.export.is_named(name) || self.is_shutting_down {
             return Next::Draining;
         }
-        self.output.extend_from_slice(&self.export.features.size.to_be_bytes());
-        self.output.extend_from_slice(&self.export.flags(self.structured).to_be_bytes());
+        let flags = self.export.flags(self.structured);
+        let output = self.output.message(8 + 2 + 124);
+        output.extend_from_slice(&self.export.features.size.to_be_bytes());
+        output.extend_from_slice(&flags.to_be_bytes());
         if !self.no_zeroes {
-            self.output.extend_from_slice(&[0; 124]);
+            output.extend_from_slice(&[0; 124]);
         }
         Next::Transmission
     }
@@ -170,11 +172,12 @@ impl Session {
     /// Appends a reply to an option, whose data is `parts`.
     pub(super) fn reply_to_option(&mut self, option: u32, kind: u32, parts: &[&[u8]]) {
         let len: usize = parts.iter().map(|part| part.len()).sum();
-        self.output.extend_from_slice(&wire::REP_MAGIC.to_be_bytes());
+        let output = self.output.message(20 + len);
+        output.extend_from_slice(&wire::REP_MAGIC.to_be_bytes());
         for number in [option, kind, len as u32] {
-            self.output.extend_from_slice(&number.to_be_bytes());
+            output.extend_from_slice(&number.to_be_bytes());
         }
-        parts.iter().for_each(|part| self.output.extend_from_slice(part));
+        parts.iter().for_each(|part| output.extend_from_slice(part));
     }
 }
 

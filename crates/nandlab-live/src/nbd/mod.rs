@@ -4,6 +4,7 @@
 
 mod export;
 mod haggling;
+mod output;
 mod session;
 mod wire;
 

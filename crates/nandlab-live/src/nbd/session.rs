@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::export::Export;
+use super::output::Output;
 use super::wire::{self, Fields};
 use crate::backend::{Errno, Extent, Failure, Op, Request};
 
@@ -11,10 +12,8 @@ pub const QUEUE_MAX: u32 = 256;
 
 /// Bytes that a session has room for when it receives, if no request needs more.
 const RECEIVE: usize = 256 << 10;
-/// Memory in bytes that an empty buffer keeps in any case.
+/// Memory in bytes that the empty input keeps.
 const KEEP: usize = 4 << 20;
-/// Outputs without using a quarter of their memory, after which it is given back.
-const SMALL_OUTPUTS: u32 = 64;
 /// Bytes of a reply beyond its data, at most, without the text of an error.
 const REPLY_OVERHEAD: u64 = 64;
 /// The most extents in a reply.
@@ -103,8 +102,8 @@ enum Step {
 /// none, gives the answers, and sends [`Session::output`].
 ///
 /// A session's buffers are bounded, whatever the client sends, and whether or not it reads: the input by the largest
-/// request (`maximum` of [`Export`], 28 bytes, and 256 KiB), the output and the data of outstanding reads together by the
-/// larger of `buffer_max` and one reply.
+/// request (`maximum` of [`Export`] and 28 bytes) or 256 KiB, the output and the data of outstanding reads together by
+/// `buffer_max` and one reply. The output takes at most twice its memory, and 5 MiB.
 #[derive(Debug)]
 pub struct Session {
     pub(super) export: Arc<Export>,
@@ -117,13 +116,7 @@ pub struct Session {
     /// Bytes of the client that are still to be skipped.
     pub(super) skip: u64,
     pub(super) after_skip: Option<AfterSkip>,
-    /// What is to be sent; the bytes before `sent` were sent.
-    pub(super) output: Vec<u8>,
-    sent: usize,
-    /// The longest output since it was empty.
-    output_peak: usize,
-    /// How often the output was sent as a whole without using a quarter of its memory.
-    small_outputs: u32,
+    pub(super) output: Output,
     buffer_max: u64,
     pub(super) fixed: bool,
     pub(super) no_zeroes: bool,
@@ -149,10 +142,7 @@ impl Session {
             wanted: 0,
             skip: 0,
             after_skip: None,
-            output: Vec::new(),
-            sent: 0,
-            output_peak: 0,
-            small_outputs: 0,
+            output: Output::default(),
             buffer_max,
             fixed: false,
             no_zeroes: false,
@@ -163,10 +153,11 @@ impl Session {
             outstanding: 0,
             promised: 0,
         };
-        session.output.extend_from_slice(&wire::INIT_PASSWD.to_be_bytes());
-        session.output.extend_from_slice(&wire::OPTS_MAGIC.to_be_bytes());
+        let greeting = session.output.message(18);
+        greeting.extend_from_slice(&wire::INIT_PASSWD.to_be_bytes());
+        greeting.extend_from_slice(&wire::OPTS_MAGIC.to_be_bytes());
         let flags = wire::FLAG_FIXED_NEWSTYLE | wire::FLAG_NO_ZEROES;
-        session.output.extend_from_slice(&flags.to_be_bytes());
+        greeting.extend_from_slice(&flags.to_be_bytes());
         session
     }
 
@@ -216,7 +207,7 @@ impl Session {
 
     /// Whether the connection is to be closed now.
     pub fn is_over(&self) -> bool {
-        self.phase == Phase::Draining && self.outstanding == 0 && self.output().is_empty()
+        self.phase == Phase::Draining && self.outstanding == 0 && self.unsent() == 0
     }
 
     /// Number of requests that are not answered.
@@ -229,36 +220,19 @@ impl Session {
         (self.input.capacity() + self.output.capacity()) as u64
     }
 
-    /// The bytes to be sent.
+    /// The next bytes to be sent; empty if there are none. Further ones may follow them.
     pub fn output(&self) -> &[u8] {
-        &self.output[self.sent..]
+        self.output.first()
+    }
+
+    /// Number of bytes to be sent.
+    pub fn unsent(&self) -> usize {
+        self.output.len()
     }
 
     /// Says that the first `len` bytes of [`Session::output`] were sent.
     pub fn sent(&mut self, len: usize) {
-        self.output_peak = self.output_peak.max(self.output.len());
-        self.sent += len;
-        debug_assert!(self.sent <= self.output.len());
-        let left = self.output.len() - self.sent;
-        if left == 0 {
-            self.output.clear();
-            self.sent = 0;
-            self.shrink_output();
-        } else if self.sent >= RECEIVE && self.sent >= left {
-            self.output.drain(..self.sent);
-            self.sent = 0;
-        }
-    }
-
-    /// Gives the memory of the empty output back if much less would have done for some time.
-    fn shrink_output(&mut self) {
-        let is_too_large = self.output.capacity() > KEEP && self.output_peak < self.output.capacity() / 4;
-        self.small_outputs = if is_too_large { self.small_outputs + 1 } else { 0 };
-        self.output_peak = 0;
-        if self.small_outputs == SMALL_OUTPUTS {
-            self.output = Vec::new();
-            self.small_outputs = 0;
-        }
+        self.output.sent(len);
     }
 
     /// The next command of the client. `None` if the bytes received so far have none, or if it has to wait for answers
@@ -298,7 +272,7 @@ impl Session {
                 None => {}
             }
         }
-        if self.output().len() as u64 > self.buffer_max && self.phase != Phase::Draining {
+        if self.unsent() as u64 > self.buffer_max && self.phase != Phase::Draining {
             return Step::Stalled;
         }
         let is_served = match self.phase {
@@ -346,7 +320,7 @@ impl Session {
             Some(_) => 0,
             None => 8 * extents_max as u64,
         };
-        let unsent = self.promised + self.output().len() as u64;
+        let unsent = self.promised + self.unsent() as u64;
         if self.outstanding == QUEUE_MAX || (unsent > 0 && unsent + call.promised > self.buffer_max) {
             return Step::Stalled;
         }
@@ -429,24 +403,24 @@ impl Session {
     pub fn done(&mut self, call: Call) {
         self.end(&call);
         debug_assert!(call.kind != wire::CMD_READ && call.kind != wire::CMD_BLOCK_STATUS);
-        self.simple_reply(&call, 0);
+        self.output.message(16).extend_from_slice(&simple_reply(&call, 0));
     }
 
     /// Answers a read. `fill` appends as many bytes as the read asked for.
     pub fn data(&mut self, call: Call, fill: impl FnOnce(&mut Vec<u8>)) {
         self.end(&call);
         debug_assert_eq!(call.kind, wire::CMD_READ);
-        self.output.reserve(call.len as usize + REPLY_OVERHEAD as usize);
+        let output = self.output.message(call.len as usize + REPLY_OVERHEAD as usize);
         if self.structured {
-            self.chunk(&call, wire::REPLY_TYPE_OFFSET_DATA, 8 + call.len);
-            self.output.extend_from_slice(&call.offset.to_be_bytes());
+            output.extend_from_slice(&chunk_header(&call, wire::REPLY_TYPE_OFFSET_DATA, 8 + call.len));
+            output.extend_from_slice(&call.offset.to_be_bytes());
         } else {
-            self.simple_reply(&call, 0);
+            output.extend_from_slice(&simple_reply(&call, 0));
         }
-        let end = self.output.len() + call.len as usize;
-        fill(&mut self.output);
-        debug_assert_eq!(self.output.len(), end, "a read was filled with another number of bytes");
-        self.output.resize(end, 0);
+        let end = output.len() + call.len as usize;
+        fill(output);
+        debug_assert_eq!(output.len(), end, "a read was filled with another number of bytes");
+        output.resize(end, 0);
     }
 
     /// Answers a question for the allocation status. `extents` has at least one extent, and no more than the command
@@ -463,15 +437,16 @@ impl Session {
         }
         let longest = u64::from(u32::MAX) / u64::from(self.export.minimum) * u64::from(self.export.minimum);
         let cut = extents[..taken].iter().position(|extent| extent.len > longest).map_or(taken, |at| at + 1);
-        self.chunk(&call, wire::REPLY_TYPE_BLOCK_STATUS, 4 + 8 * cut as u32);
-        self.output.extend_from_slice(&super::haggling::ALLOCATION_ID.to_be_bytes());
+        let output = self.output.message(24 + 8 * cut);
+        output.extend_from_slice(&chunk_header(&call, wire::REPLY_TYPE_BLOCK_STATUS, 4 + 8 * cut as u32));
+        output.extend_from_slice(&super::haggling::ALLOCATION_ID.to_be_bytes());
         for extent in &extents[..cut] {
             let end = if cut == 1 { u64::from(call.len) } else { longest };
             let len = extent.len.min(end) as u32;
             let hole = if extent.hole { wire::STATE_HOLE } else { 0 };
             let zero = if extent.zero { wire::STATE_ZERO } else { 0 };
-            self.output.extend_from_slice(&len.to_be_bytes());
-            self.output.extend_from_slice(&(hole | zero).to_be_bytes());
+            output.extend_from_slice(&len.to_be_bytes());
+            output.extend_from_slice(&(hole | zero).to_be_bytes());
         }
     }
 
@@ -484,7 +459,7 @@ impl Session {
     fn fail(&mut self, call: &Call, failure: Failure) {
         let errno = failure.errno as u32;
         if !self.structured {
-            return self.simple_reply(call, errno);
+            return self.output.message(16).extend_from_slice(&simple_reply(call, errno));
         }
         let text = &failure.text.as_bytes()[..failure.text.floor_char_boundary(wire::STRING_MAX)];
         let range = call.offset..call.offset.saturating_add(call.len.into());
@@ -493,31 +468,33 @@ impl Session {
             Some(_) => (wire::REPLY_TYPE_ERROR_OFFSET, 8),
             None => (wire::REPLY_TYPE_ERROR, 0),
         };
-        self.chunk(call, kind, 6 + text.len() as u32 + further);
-        self.output.extend_from_slice(&errno.to_be_bytes());
-        self.output.extend_from_slice(&(text.len() as u16).to_be_bytes());
-        self.output.extend_from_slice(text);
+        let output = self.output.message(34 + text.len());
+        output.extend_from_slice(&chunk_header(call, kind, 6 + text.len() as u32 + further));
+        output.extend_from_slice(&errno.to_be_bytes());
+        output.extend_from_slice(&(text.len() as u16).to_be_bytes());
+        output.extend_from_slice(text);
         if let Some(at) = at {
-            self.output.extend_from_slice(&at.to_be_bytes());
+            output.extend_from_slice(&at.to_be_bytes());
         }
     }
+}
 
-    fn simple_reply(&mut self, call: &Call, errno: u32) {
-        let mut reply = [0; 16];
-        reply[..4].copy_from_slice(&wire::SIMPLE_REPLY_MAGIC.to_be_bytes());
-        reply[4..8].copy_from_slice(&errno.to_be_bytes());
-        reply[8..].copy_from_slice(&call.cookie.to_be_bytes());
-        self.output.extend_from_slice(&reply);
-    }
+/// A simple reply without its data.
+fn simple_reply(call: &Call, errno: u32) -> [u8; 16] {
+    let mut reply = [0; 16];
+    reply[..4].copy_from_slice(&wire::SIMPLE_REPLY_MAGIC.to_be_bytes());
+    reply[4..8].copy_from_slice(&errno.to_be_bytes());
+    reply[8..].copy_from_slice(&call.cookie.to_be_bytes());
+    reply
+}
 
-    /// The header of the only chunk of a structured reply, with `len` bytes of payload.
-    fn chunk(&mut self, call: &Call, kind: u16, len: u32) {
-        let mut header = [0; 20];
-        header[..4].copy_from_slice(&wire::STRUCTURED_REPLY_MAGIC.to_be_bytes());
-        header[4..6].copy_from_slice(&wire::REPLY_FLAG_DONE.to_be_bytes());
-        header[6..8].copy_from_slice(&kind.to_be_bytes());
-        header[8..16].copy_from_slice(&call.cookie.to_be_bytes());
-        header[16..].copy_from_slice(&len.to_be_bytes());
-        self.output.extend_from_slice(&header);
-    }
+/// The header of the only chunk of a structured reply, with `len` bytes of payload.
+fn chunk_header(call: &Call, kind: u16, len: u32) -> [u8; 20] {
+    let mut header = [0; 20];
+    header[..4].copy_from_slice(&wire::STRUCTURED_REPLY_MAGIC.to_be_bytes());
+    header[4..6].copy_from_slice(&wire::REPLY_FLAG_DONE.to_be_bytes());
+    header[6..8].copy_from_slice(&kind.to_be_bytes());
+    header[8..16].copy_from_slice(&call.cookie.to_be_bytes());
+    header[16..].copy_from_slice(&len.to_be_bytes());
+    header
 }

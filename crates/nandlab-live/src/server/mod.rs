@@ -30,6 +30,9 @@ use slots::Slots;
 
 const SECOND: u64 = 1_000_000_000;
 
+/// Bytes of replies that are sent before further answers are asked for. So many are still in the processor's cache.
+const SEND: usize = 256 << 10;
+
 /// epoll's data of the timer. No connection has such a key, since a place with this number would need 2^32 connections.
 const TIMER: u64 = u64::MAX;
 /// epoll's data of [`Stop`].
@@ -555,6 +558,10 @@ impl Server {
                 Err(failure) => connection.session.failed(call, failure),
             }
             connection.has_progress = true;
+            // An error is met again by the send that follows the answers.
+            if connection.session.unsent() >= SEND && !connection.interest.contains(EventFlags::OUT) {
+                connection.send();
+            }
             self.activate(key);
         }
     }
@@ -563,25 +570,10 @@ impl Server {
     fn send(&mut self, key: u64) -> Result<(), ServeError> {
         let Some(connection) = self.connections.get_mut(key) else { return Ok(()) };
         connection.is_active = false;
+        let is_well = connection.send();
         let session = &mut connection.session;
-        let mut is_cut = false;
-        while !session.output().is_empty() {
-            let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-            match rustix::net::send(&connection.socket, session.output(), flags) {
-                Ok(len) => {
-                    session.sent(len);
-                    connection.has_progress = true;
-                }
-                Err(SystemError::AGAIN) => break,
-                Err(SystemError::INTR) => {}
-                Err(_) => {
-                    is_cut = true;
-                    break;
-                }
-            }
-        }
-        let is_idle = session.outstanding() == 0 && session.output().is_empty();
-        if is_cut || session.is_over() || (is_idle && self.ends_at.is_some()) {
+        let is_idle = session.outstanding() == 0 && session.unsent() == 0;
+        if !is_well || session.is_over() || (is_idle && self.ends_at.is_some()) {
             return self.close(key);
         }
         // A session that takes commands has no further one, but a stalled one may.
@@ -593,12 +585,29 @@ impl Server {
         if session.wants_input() {
             interest |= EventFlags::IN;
         }
-        interest.set(EventFlags::OUT, !session.output().is_empty());
+        interest.set(EventFlags::OUT, session.unsent() > 0);
         if connection.watch(&self.epoll, key, interest) { Ok(()) } else { self.close(key) }
     }
 }
 
 impl Connection {
+    /// Sends as much as the client can take. Returns whether the connection is still well.
+    fn send(&mut self) -> bool {
+        while self.session.unsent() > 0 {
+            let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+            match rustix::net::send(&self.socket, self.session.output(), flags) {
+                Ok(len) => {
+                    self.session.sent(len);
+                    self.has_progress = true;
+                }
+                Err(SystemError::AGAIN) => return true,
+                Err(SystemError::INTR) => {}
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+
     /// Lets epoll report other events than so far. Returns whether it does.
     fn watch(&mut self, epoll: &OwnedFd, key: u64, interest: EventFlags) -> bool {
         if interest == self.interest {

@@ -11,9 +11,8 @@ use proptest::prelude::*;
 const SIZE: u64 = 1 << 20;
 /// The largest request of the sessions here.
 const MAXIMUM: u32 = 65_536;
-/// `buffer_max` of [`session`], and what the buffers may exceed it by: the largest request, the room for receiving, and the
-/// growth of a vector by its own length.
-const MEMORY_MAX: u64 = 2 * ((1 << 20) + 65_536) + 65_536 + (256 << 10) + 4096;
+/// What [`Session`] says of its memory, with `buffer_max` of [`session`] and a reply of [`MAXIMUM`].
+const MEMORY_MAX: u64 = (65_536 + 28 + (256 << 10)) + 2 * ((1 << 20) + 65_536 + 64) + (5 << 20);
 
 /// Gives bytes to a session in pieces, and checks its memory at each.
 fn survives(bytes: &[u8], piece: usize) -> Session {

@@ -269,8 +269,10 @@ pub(crate) fn serve(session: &mut Session, memory: &mut Memory, sent: &mut Vec<u
             }
             None => {
                 let is_stalled = session.is_stalled();
-                sent.extend_from_slice(session.output());
-                session.sent(session.output().len());
+                while session.unsent() > 0 {
+                    sent.extend_from_slice(session.output());
+                    session.sent(session.output().len());
+                }
                 if !is_stalled {
                     return;
                 }
