@@ -36,6 +36,7 @@ pub use preconditioned::Preconditioned;
 pub use series::{DieSeries, Series, Window};
 pub use snapshot::{SaveError, SnapshotError};
 pub use stats::Stats;
+pub use views::Version;
 
 use crate::background::Background;
 use crate::base::geometry::{Geometry, Lpn};
@@ -427,7 +428,7 @@ impl<P: Probe> Drive<P> {
     pub fn advance_some(&mut self, to: Time, events: u64) -> bool {
         let mut events_left = events;
         loop {
-            match self.next_event(true) {
+            match self.next(true) {
                 Next::Event(time, _) if time > to => break,
                 Next::Event(..) if events_left == 0 => return false,
                 Next::Event(time, clock) => {
@@ -457,7 +458,7 @@ impl<P: Probe> Drive<P> {
     /// whether a request has been completed.
     pub fn advance_to_completion(&mut self, limit: Time) -> bool {
         while self.path.host.completions.is_empty() {
-            match self.next_event(false) {
+            match self.next(false) {
                 Next::Event(time, clock) if time <= limit => self.step(time, clock),
                 Next::GivenUp => {}
                 _ => return false,
@@ -479,11 +480,11 @@ impl<P: Probe> Drive<P> {
         self.advance_by_one(Time::NEVER, false)
     }
 
-    /// Simulates the next event if it is not later than `limit`, as [`Drive::next_event`] has it; returns whether an event
+    /// Simulates the next event if it is not later than `limit`, as [`Drive::next`] has it; returns whether an event
     /// was simulated.
     fn advance_by_one(&mut self, limit: Time, recurs: bool) -> bool {
         loop {
-            match self.next_event(recurs) {
+            match self.next(recurs) {
                 Next::Event(time, clock) if time <= limit => {
                     self.step(time, clock);
                     return self.failure.is_none();
@@ -512,7 +513,7 @@ impl<P: Probe> Drive<P> {
         let until = began.saturating_add(limit);
         let mut events_left = events;
         loop {
-            match self.next_event(false) {
+            match self.next(false) {
                 Next::Event(time, clock) if time > until => {
                     // If nothing but the time at which the drive counts as idle is still to come, nothing is under way.
                     let is_idle = clock == self.core.idle_clock();
@@ -532,7 +533,7 @@ impl<P: Probe> Drive<P> {
     /// What comes next in the drive. A drive at rest has no event, unless `recurs`: then budget detections and refreshes
     /// to come are events. If units wait for room that no event can make, gives them up.
     #[inline(always)]
-    fn next_event(&mut self, recurs: bool) -> Next {
+    fn next(&mut self, recurs: bool) -> Next {
         let (time, clock) = self.core.next_clock();
         // While nothing is stuck, a drive whose recurring events count is not at rest.
         if self.is_stuck() && self.is_rest(time, clock) {
@@ -541,6 +542,20 @@ impl<P: Probe> Drive<P> {
         let is_over =
             if recurs { time == NEVER || self.failure.is_some() } else { self.is_rest(time, clock) };
         if is_over { Next::Nothing } else { Next::Event(time, clock) }
+    }
+
+    /// The time up to which [`Drive::advance`] has to simulate so that something happens without a further request: the time of
+    /// the next event, or the present time if units that wait for room are to be given up. `None` if nothing would ever
+    /// happen, and while power is off.
+    pub fn next_event(&mut self) -> Option<Time> {
+        if self.failure.is_some() || self.core.state().is_off {
+            return None;
+        }
+        let (time, clock) = self.core.next_clock();
+        if self.is_stuck() && self.is_rest(time, clock) {
+            return Some(self.core.now());
+        }
+        (time != NEVER).then_some(time)
     }
 
     /// The failure of the drive itself, after which no further event is simulated: for example no waiting write can get

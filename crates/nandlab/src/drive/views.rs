@@ -1,7 +1,7 @@
 //! Queries of a drive's state, and the events of the clocks of power, link and controller.
 
 use super::Drive;
-use crate::base::geometry::{LaneId, SuperblockId, UnitId};
+use crate::base::geometry::{LaneId, Lpn, SuperblockId, UnitId};
 use crate::capacitor::{CapacitorState, Stage};
 use crate::core::Component;
 use crate::host::{ControllerState, LinkEnd, LinkState};
@@ -10,7 +10,49 @@ use crate::refresh::{ErrorCacheState, PartialState};
 use crate::sched::Transaction;
 use crate::write_cache::Caching;
 
+/// What the drive has of an LPN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// Nothing: the LPN has not been written, or has been deallocated.
+    Unmapped,
+    /// Data of which at least a part is lost: reads of that part fail.
+    Lost,
+    /// The data of the write with this sequence number; 0: data of preconditioning, or in a drive that keeps no sequence
+    /// numbers any data.
+    Written(u64),
+}
+
 impl<P: Probe> Drive<P> {
+    /// The newest version of an LPN, also if it is only in the write cache or in the write buffer. A write that the drive has
+    /// not admitted yet is no version. The answer does not say whether flash can still be read.
+    ///
+    /// # Panics
+    /// When the drive does not have `lpn`, or power is off.
+    pub fn version(&self, lpn: Lpn) -> Version {
+        assert!(!self.core.state().is_off, "power is off");
+        let unit = self.core.unit_of(lpn);
+        let is_lost_in_flash = unit.is_some_and(|unit| self.core.flash().is_lost(unit));
+        let is_lost = is_lost_in_flash
+            || self.caching.as_ref().is_some_and(|caching| caching.lost.contains_key(&lpn.0));
+        if let Some(caching) = &self.caching
+            && let Some(slot) = caching.cache.find(lpn)
+            && let entry = caching.cache.entry(slot)
+            && !entry.is_blank
+        {
+            let lacks_lost = is_lost && entry.valid != caching.whole;
+            return if entry.lost != 0 || lacks_lost {
+                Version::Lost
+            } else {
+                Version::Written(entry.sequence)
+            };
+        }
+        match unit {
+            _ if is_lost => Version::Lost,
+            None => Version::Unmapped,
+            Some(unit) => Version::Written(self.core.sequence_of(unit)),
+        }
+    }
+
     /// The write cache in units: its size, its dirty budget, and its dirty units. All are 0 without a write cache.
     pub fn cache_units(&self) -> [u32; 3] {
         self.caching.as_ref().map_or([0; 3], Caching::units)

@@ -245,7 +245,7 @@ impl PowerLoss {
 
     /// Returns the power loss as listed in `power.json`, with the lists of lost writes. `unit_bytes`: bytes of a
     /// unit.
-    pub(crate) fn record(&self, unit_bytes: u64) -> LossRecord {
+    pub fn record(&self, unit_bytes: u64) -> LossRecord {
         let writes = |promise| -> Vec<LostWrite> {
             let lost = self.lost.iter().filter(|lost| lost.promise == promise);
             lost.map(|&Lost { lpn, sequence, is_trim, was_in_flash, .. }| LostWrite {
