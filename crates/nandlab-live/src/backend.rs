@@ -8,6 +8,7 @@
 //! 4. [`Backend::next_event`], and then it waits for a client or for that time.
 
 use nandlab_base::base::units::Time;
+use serde_json::Value;
 
 /// The operation of a [`Request`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -87,6 +88,35 @@ pub struct Completion {
     pub id: u64,
     /// Whether the request succeeded.
     pub result: Result<(), Failure>,
+    /// The time at which the reply is due, of a backend with [`Pace::Clock`].
+    pub due: Option<Time>,
+}
+
+/// What the time of a backend follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// Nothing: the backend has no times.
+    None,
+    /// The clock: the backend needs the present time, and replies are sent when they are due.
+    Clock,
+    /// The clients: the time of the backend stands still while clients are about to answer a completion. Only
+    /// [`Backend::advance`] lets it pass.
+    Clients,
+}
+
+/// An order from outside the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// State and results so far.
+    Stat,
+    /// The SMART log.
+    Smart,
+    /// Power fails.
+    Cut,
+    /// Power returns.
+    Restore,
+    /// A detection of the dirty budget begins.
+    Detect,
 }
 
 /// A range of bytes with one allocation status (metadata context `base:allocation`).
@@ -118,10 +148,10 @@ pub trait Backend {
     /// What clients are told about the drive. The answer stays the same while a server runs.
     fn features(&self) -> Features;
 
-    /// Whether the times that [`Backend::submit`] and [`Backend::advance`] get have to be the present time. For a backend that
-    /// runs on a time of its own the server reads the clock less often, and the times may be those of earlier calls.
-    fn follows_clock(&self) -> bool {
-        true
+    /// What the time of the backend follows. Unless it is the clock, the times that [`Backend::submit`] and
+    /// [`Backend::advance`] get may be those of earlier calls. The answer stays the same while a server runs.
+    fn pace(&self) -> Pace {
+        Pace::Clock
     }
 
     /// Takes a request that arrives at the time `now`, counted from the first call of `Server::run`. `payload` is the data of a write, of `request.len` bytes, and empty otherwise.
@@ -135,6 +165,10 @@ pub trait Backend {
     fn advance(&mut self, now: Time) {
         let _ = now;
     }
+
+    /// Lets requests complete for which no time has to pass. Called in place of [`Backend::advance`] while a client is waited
+    /// for ([`Pace::Clients`]).
+    fn settle(&mut self) {}
 
     /// The next completion. Each submitted request is completed once.
     fn completed(&mut self) -> Option<Completion>;
@@ -155,5 +189,24 @@ pub trait Backend {
     fn extents(&mut self, offset: u64, len: u64, max: usize, out: &mut Vec<Extent>) {
         let _ = (offset, max);
         out.push(Extent { len, hole: false, zero: false });
+    }
+
+    /// Whether the backend is without power: it takes no requests.
+    fn is_off(&self) -> bool {
+        false
+    }
+
+    /// Whether power has failed since the last call. Requests that are not completed then have no completion any more.
+    fn take_power_loss(&mut self) -> bool {
+        false
+    }
+
+    /// Carries out an order, at the time `now`.
+    ///
+    /// # Errors
+    /// When the order is not possible now; the text says why.
+    fn order(&mut self, now: Time, order: Order) -> Result<Value, String> {
+        let _ = (now, order);
+        Err("this drive takes no orders".to_owned())
     }
 }

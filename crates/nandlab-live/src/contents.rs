@@ -87,7 +87,12 @@ struct Spill {
     free: Vec<u32>,
     /// Places from this one on were never used.
     fresh: u32,
+    /// Length of the file in bytes that the system has promised.
+    len: u64,
 }
+
+/// Bytes by which the file grows.
+const GROWTH: u64 = 64 << 20;
 
 /// Data of units by LPN and version.
 ///
@@ -113,8 +118,13 @@ impl Contents {
     /// No data: every version of every LPN from 0 to `units` - 1 reads as zeros. A unit has `unit_bytes` bytes, at least 1.
     /// Data beyond `memory_max` bytes goes to a file in `folder`, which needs room for it; without a folder it is refused.
     pub fn new(units: u64, unit_bytes: u32, memory_max: u64, folder: Option<&Path>) -> Self {
-        let spill =
-            folder.map(|folder| Spill { folder: folder.to_owned(), file: None, free: Vec::new(), fresh: 0 });
+        let spill = folder.map(|folder| Spill {
+            folder: folder.to_owned(),
+            file: None,
+            free: Vec::new(),
+            fresh: 0,
+            len: 0,
+        });
         Self {
             unit_bytes: unit_bytes as usize,
             memory_max,
@@ -146,6 +156,20 @@ impl Contents {
     /// Bytes of data in the file.
     pub fn file_bytes(&self) -> u64 {
         self.in_file * self.unit_bytes as u64
+    }
+
+    /// Makes sure that `units` further versions can be written before others are dropped.
+    ///
+    /// # Errors
+    /// When there is no room for them. Nothing has changed then, but the file may have grown.
+    pub fn reserve(&mut self, units: u64) -> Result<(), ContentsError> {
+        let in_memory = (self.memory_max / self.unit_bytes as u64).saturating_sub(self.arena.used());
+        if units <= in_memory {
+            return Ok(());
+        }
+        let unit_bytes = self.unit_bytes as u64;
+        let spill = self.spill.as_mut().ok_or(ContentsError::Full { memory_max: self.memory_max })?;
+        spill.reserve(units - in_memory, unit_bytes)
     }
 
     /// Keeps `data`, a whole unit, as a version of `lpn`. It replaces data that the version has already.
@@ -229,22 +253,34 @@ impl Contents {
         len: u32,
         out: &mut Vec<u8>,
     ) -> Result<(), ContentsError> {
-        let range = at as usize..at as usize + len as usize;
+        let start = out.len();
+        out.resize(start + len as usize, 0);
+        let read = self.read_into(lpn, version, at, &mut out[start..]);
+        if read.is_err() {
+            out.truncate(start);
+        }
+        read
+    }
+
+    /// Reads a version of `lpn` from byte `at` on into `out`.
+    ///
+    /// # Errors
+    /// As [`Contents::read`]; `out` is undefined then.
+    ///
+    /// # Panics
+    /// When the part ends beyond the unit.
+    pub fn read_into(&self, lpn: Lpn, version: u64, at: u32, out: &mut [u8]) -> Result<(), ContentsError> {
+        let range = at as usize..at as usize + out.len();
         assert!(range.end <= self.unit_bytes, "the part is in the unit");
         let place = self.find(lpn, version).map(|entry| self.entries[entry].place);
         match place {
-            None => out.resize(out.len() + range.len(), 0),
-            Some(slot) if slot < IN_FILE => out.extend_from_slice(&self.arena.bytes(slot)[range]),
+            None => out.fill(0),
+            Some(slot) if slot < IN_FILE => out.copy_from_slice(&self.arena.bytes(slot)[range]),
             Some(place) => {
-                let start = out.len();
-                out.resize(start + range.len(), 0);
                 let offset = u64::from(place - IN_FILE) * self.unit_bytes as u64 + u64::from(at);
                 let spill = self.spill.as_ref().expect("a place in the file needs a folder");
                 let file = spill.file.as_ref().expect("a place in the file needs a file");
-                if let Err(error) = file.read_exact_at(&mut out[start..], offset) {
-                    out.truncate(start);
-                    return Err(spill.error(error));
-                }
+                file.read_exact_at(out, offset).map_err(|error| spill.error(error))?;
             }
         }
         Ok(())
@@ -265,15 +301,35 @@ impl Contents {
         }
     }
 
+    /// Drops every version that is not among `kept`. Versions among `kept` that have no data are ignored.
+    pub fn retain_only(&mut self, kept: impl Iterator<Item = (Lpn, u64)>) {
+        let mut marks = vec![0u64; self.entries.len().div_ceil(64)];
+        for (lpn, version) in kept {
+            if let Some(entry) = self.find(lpn, version) {
+                marks[entry / 64] |= 1 << (entry % 64);
+            }
+        }
+        let mut from = 0;
+        while let Some(lpn) = self.newest.next_used(from, u64::MAX) {
+            self.retain_entries(lpn, |entry, _| marks[entry / 64] >> (entry % 64) & 1 == 1);
+            from = lpn + 1;
+        }
+    }
+
     /// Drops the versions of one LPN of which `keep` returns `false`.
     fn retain_of(&mut self, lpn: u64, mut keep: impl FnMut(Lpn, u64) -> bool) {
+        self.retain_entries(lpn, |_, version| keep(Lpn(lpn as u32), version));
+    }
+
+    /// Drops the versions of one LPN of which `keep`, with the number of the entry and the version, returns `false`.
+    fn retain_entries(&mut self, lpn: u64, mut keep: impl FnMut(usize, u64) -> bool) {
         // The last entry that stays, of which `older` is to be set.
         let mut before: Option<usize> = None;
         let mut next = self.newest.get(lpn);
         while next != 0 {
             let number = next as usize - 1;
             let Entry { version, older, place } = self.entries[number];
-            if keep(Lpn(lpn as u32), version) {
+            if keep(number, version) {
                 before = Some(number);
             } else {
                 match before {
@@ -381,11 +437,38 @@ impl Spill {
         ContentsError::File { folder: self.folder.clone(), error }
     }
 
-    /// A place of the file, which is made if there is none.
-    fn take(&mut self) -> Result<u32, ContentsError> {
+    /// The file, which is made if there is none.
+    fn file(&mut self) -> Result<&File, ContentsError> {
         if self.file.is_none() {
             self.file = Some(nameless(&self.folder).map_err(|error| self.error(error))?);
         }
+        Ok(self.file.as_ref().expect("made above"))
+    }
+
+    /// Makes sure that the file has room for `places` further places.
+    fn reserve(&mut self, places: u64, unit_bytes: u64) -> Result<(), ContentsError> {
+        let fresh = u64::from(self.fresh) + places.saturating_sub(self.free.len() as u64);
+        if fresh > PLACES_MAX {
+            return Err(ContentsError::TooMany);
+        }
+        let (before, wanted) = (self.len, fresh * unit_bytes);
+        if wanted <= before {
+            return Ok(());
+        }
+        let len = wanted.max(before + GROWTH);
+        let file = self.file()?;
+        let exactly = allocate(file, before, len - before);
+        // There may be room for less.
+        let (allocated, len) =
+            if exactly.is_ok() { (exactly, len) } else { (allocate(file, before, wanted - before), wanted) };
+        allocated.map_err(|error| self.error(error))?;
+        self.len = len;
+        Ok(())
+    }
+
+    /// A place of the file, which is made if there is none.
+    fn take(&mut self) -> Result<u32, ContentsError> {
+        self.file()?;
         if let Some(place) = self.free.pop() {
             return Ok(place);
         }
@@ -399,12 +482,23 @@ impl Spill {
     /// Gives the room of the file back, of which no place is used.
     fn clear(&mut self) {
         self.free = Vec::new();
-        self.fresh = 0;
+        (self.fresh, self.len) = (0, 0);
         if let Some(file) = &self.file {
             // The room is used again later if the system keeps it.
             let _ = file.set_len(0);
         }
     }
+}
+
+/// Makes sure that the system has room for `len` bytes of a file from `offset` on, where it can promise that.
+fn allocate(file: &File, offset: u64, len: u64) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), offset, len) {
+        Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let _ = (file, offset, len);
+    Ok(())
 }
 
 /// A new file in `folder` that has no name there.
@@ -441,6 +535,7 @@ mod tests {
         Part { lpn: u32, version: u64, base: Option<u64>, at: u32, len: u32, byte: u8 },
         Remove { lpn: u32, version: u64 },
         Retain { modulus: u64, keep: u64 },
+        RetainOnly { modulus: u64, keep: u64 },
     }
 
     fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -456,6 +551,7 @@ mod tests {
             ),
             2 => (lpn, version).prop_map(|(lpn, version)| Step::Remove { lpn, version }),
             1 => (1..4u64, 0..4u64).prop_map(|(modulus, keep)| Step::Retain { modulus, keep }),
+            1 => (1..4u64, 0..4u64).prop_map(|(modulus, keep)| Step::RetainOnly { modulus, keep }),
         ];
         proptest::collection::vec(step, 1..120)
     }
@@ -478,6 +574,13 @@ mod tests {
             Step::Remove { lpn, version } => {
                 contents.remove(Lpn(lpn), version);
                 twin.remove(&(lpn, version));
+            }
+            Step::RetainOnly { modulus, keep } => {
+                let keeps = |lpn: u32, version: u64| (u64::from(lpn) + version) % modulus == keep;
+                let all = (0..LPNS).flat_map(|lpn| (0..12).map(move |version| (lpn, version)));
+                let kept = all.filter(|&(lpn, version)| keeps(lpn, version));
+                contents.retain_only(kept.map(|(lpn, version)| (Lpn(lpn), version)));
+                twin.retain(|&(lpn, version), _| keeps(lpn, version));
             }
             Step::Retain { modulus, keep } => {
                 let mut visited = Vec::new();
@@ -539,6 +642,22 @@ mod tests {
         contents.write(Lpn(0), 2, b"dddd").expect("a version that has data has its room");
         contents.remove(Lpn(0), 1);
         contents.write(Lpn(1), 3, b"cccc").expect("the room of a dropped version is free");
+    }
+
+    #[test]
+    fn what_is_reserved_can_be_written() {
+        let folder = std::env::temp_dir();
+        for folder in [None, Some(&*folder)] {
+            let mut contents = Contents::new(8, 4, 8, folder);
+            contents.reserve(2).unwrap();
+            assert_eq!(contents.reserve(3).is_ok(), folder.is_some());
+            contents.write(Lpn(0), 1, b"aaaa").unwrap();
+            assert_eq!(contents.reserve(2).is_ok(), folder.is_some());
+            contents.reserve(1).unwrap();
+            for lpn in 0..if folder.is_some() { 8 } else { 2 } {
+                contents.write(Lpn(lpn), 1, b"bbbb").unwrap();
+            }
+        }
     }
 
     #[test]

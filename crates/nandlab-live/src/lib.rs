@@ -4,6 +4,7 @@
 //! - [`backend`]: what the server asks of the drive behind it, and how the drive answers.
 //! - [`memory`]: a drive that is nothing but memory: the server without a simulation.
 //! - `contents` (Unix): the data of a simulated drive, keyed by LPN and version.
+//! - `simulated` (Unix): a simulated drive behind the server.
 //! - `server` (Linux): one thread that serves many connections over Unix sockets and TCP.
 //!
 //! The protocol is that of <https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md>, which the comments call
@@ -17,4 +18,7 @@ pub mod memory;
 pub mod nbd;
 #[cfg(target_os = "linux")]
 pub mod server;
+#[cfg(unix)]
+pub mod simulated;
+mod slots;
 mod table;

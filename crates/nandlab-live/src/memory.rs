@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use nandlab_base::base::units::Time;
 
 use crate::arena::Arena;
-use crate::backend::{Backend, Completion, Errno, Extent, Failure, Features, Op, Request};
+use crate::backend::{Backend, Completion, Errno, Extent, Failure, Features, Op, Pace, Request};
 use crate::table::Table;
 
 /// Bytes of a page.
@@ -166,8 +166,8 @@ impl Backend for Memory {
         Features { size: self.size, preferred: PAGE as u32, trim: true, fast_zero: true }
     }
 
-    fn follows_clock(&self) -> bool {
-        false
+    fn pace(&self) -> Pace {
+        Pace::None
     }
 
     fn submit(&mut self, id: u64, _now: Time, request: &Request, payload: &[u8]) -> Result<(), Failure> {
@@ -178,7 +178,7 @@ impl Backend for Memory {
             Op::WriteZeroes { no_hole, .. } => self.zero(request.offset, request.len.into(), !no_hole),
             Op::Flush => {}
         }
-        self.completions.push_back(Completion { id, result: Ok(()) });
+        self.completions.push_back(Completion { id, result: Ok(()), due: None });
         Ok(())
     }
 

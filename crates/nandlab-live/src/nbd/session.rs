@@ -195,6 +195,13 @@ impl Session {
         self.phase = Phase::Draining;
     }
 
+    /// Says that outstanding requests get no answer, and that the connection ends when the replies so far are sent.
+    pub fn abandon(&mut self) {
+        self.phase = Phase::Draining;
+        (self.outstanding, self.promised, self.is_stalled) = (0, 0, false);
+        (self.skip, self.after_skip) = (0, None);
+    }
+
     /// Says that the server is being shut down: further options and requests are answered with an error.
     pub fn shut_down(&mut self) {
         self.is_shutting_down = true;

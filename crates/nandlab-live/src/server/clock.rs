@@ -66,6 +66,11 @@ impl Timer {
         Ok(())
     }
 
+    /// The time for which the timer is set.
+    pub(super) fn at(&self) -> Option<Time> {
+        self.at
+    }
+
     /// Makes the timer unreadable after its time has come.
     pub(super) fn rang(&mut self) {
         let mut count = [0; 8];

@@ -5,9 +5,10 @@
 //! sent together. Sending each reply on its own would cost a system call a request.
 
 mod clock;
+mod lateness;
 mod listen;
+mod orders;
 mod pauses;
-mod slots;
 
 use std::collections::VecDeque;
 use std::io;
@@ -21,12 +22,15 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno as SystemError;
 use rustix::net::{RecvFlags, SendFlags};
 
-use crate::backend::{Backend, Extent, Op};
+use crate::backend::{Backend, Extent, Op, Order, Pace};
 use crate::nbd::{Call, Command, Export, ExportError, Session};
+use crate::slots::Slots;
 use clock::{Clock, Timer};
+use lateness::Lateness;
 pub use listen::{ListenError, Listener};
+use orders::{Line, Orderer};
 use pauses::Pauses;
-use slots::Slots;
+use serde_json::{Value, json};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -41,6 +45,12 @@ const STOP: u64 = u64::MAX - 1;
 const LISTENER: u64 = u64::MAX - 2;
 /// The most listeners of a server.
 const LISTENERS_MAX: u64 = 64;
+/// epoll's data of the listener for orders.
+const ORDER_LISTENER: u64 = LISTENER - LISTENERS_MAX;
+/// In epoll's data of a connection that gives orders, beside its key.
+const ORDERER: u64 = 1 << 63;
+/// The most connections that give orders at a time.
+const ORDERERS_MAX: usize = 16;
 
 /// How a [`Server`] treats its clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,12 +67,16 @@ pub struct Settings {
     /// The length of the pauses in which requests gather, if the backend waits for no time; 0 for none. Pauses are made
     /// while clients have so many requests outstanding that this saves processor time and costs no throughput.
     pub pause: Span,
+    /// The longest time for which the time of a backend with [`Pace::Clients`] waits for a client that has fewer requests
+    /// outstanding than before and sends nothing. Each wait in vain halves it, down to a tenth, and each other wait doubles it.
+    pub patience: Span,
     /// The server polls without sleeping when the next event of the backend is at most this far away.
     pub spin: Span,
 }
 
 impl Default for Settings {
-    /// 64 connections, 64 MiB of replies each, 30 s for a handshake, 5 s of grace, pauses of 20 us, no spinning.
+    /// 64 connections, 64 MiB of replies each, 30 s for a handshake, 5 s of grace, pauses of 20 us, 10 ms of
+    /// patience, no spinning.
     fn default() -> Self {
         Self {
             connections_max: 64,
@@ -70,6 +84,7 @@ impl Default for Settings {
             handshake_max: Span::from_ns(30 * SECOND),
             grace: Span::from_ns(5 * SECOND),
             pause: Span::from_ns(20_000),
+            patience: Span::from_ns(10_000_000),
             spin: Span::ZERO,
         }
     }
@@ -163,6 +178,8 @@ pub struct Report {
     pub bytes_written: u64,
     /// Requests that the backend refused or failed.
     pub failed: u64,
+    /// Times that a client with fewer requests outstanding than before was waited for in vain ([`Settings::patience`]).
+    pub silences: u64,
     /// Waits for events; the requests divided by them say how well requests gather.
     pub waits: u64,
 }
@@ -185,6 +202,12 @@ struct Connection {
     is_active: bool,
     /// Replies were given or sent since the last look at the session's commands.
     has_progress: bool,
+    /// The most requests outstanding since the client was last waited for in vain.
+    depth: u32,
+    /// Since when the client, which has fewer requests outstanding than `depth`, sends nothing.
+    silent_since: Option<Time>,
+    /// How long such a client is waited for.
+    patience: Span,
 }
 
 /// A request that the backend has.
@@ -192,6 +215,8 @@ struct Connection {
 struct Outstanding {
     connection: u64,
     call: Call,
+    /// When the request arrived.
+    arrival: Time,
 }
 
 /// A server.
@@ -207,7 +232,11 @@ pub struct Server {
     is_closed: bool,
     /// When the listeners are looked at again, if no connection is closed before.
     opens_at: Option<Time>,
+    /// The listener for orders.
+    orders: Option<Listener>,
+    orderers: Slots<Orderer>,
     connections: Slots<Connection>,
+    lateness: Lateness,
     outstanding: Slots<Outstanding>,
     /// The connections that may have something to do.
     active: Vec<u64>,
@@ -253,7 +282,10 @@ impl Server {
             listeners,
             is_closed: false,
             opens_at: None,
+            orders: None,
+            orderers: Slots::new(),
             connections: Slots::new(),
+            lateness: Lateness::new(),
             outstanding: Slots::new(),
             active: Vec::new(),
             sending: Vec::new(),
@@ -278,6 +310,44 @@ impl Server {
         &self.listeners
     }
 
+    /// Takes orders on a further socket (`orders`).
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn take_orders(&mut self, listener: Listener) -> Result<(), ServeError> {
+        epoll::add(&self.epoll, &listener, EventData::new_u64(ORDER_LISTENER), EventFlags::IN)?;
+        self.orders = Some(listener);
+        Ok(())
+    }
+
+    /// State and results of the backend and of the server so far, as the order `stat` answers.
+    ///
+    /// # Errors
+    /// When the backend takes no orders.
+    pub fn stat(&mut self, backend: &mut impl Backend) -> Result<Value, String> {
+        let mut stat = backend.order(self.now, Order::Stat)?;
+        let Report { connections, statuses, bytes_read, bytes_written, failed, silences, waits, .. } =
+            self.report;
+        stat["server"] = json!({
+            "connections": connections,
+            "open": self.connections.len(),
+            "requests": self.report.requests(),
+            "reads": self.report.reads,
+            "writes": self.report.writes,
+            "trims": self.report.trims,
+            "zeroings": self.report.zeroings,
+            "flushes": self.report.flushes,
+            "statuses": statuses,
+            "bytes_read": bytes_read,
+            "bytes_written": bytes_written,
+            "failed": failed,
+            "silences": silences,
+            "waits": waits,
+        });
+        stat["lateness"] = if backend.pace() == Pace::Clock { self.lateness.json() } else { Value::Null };
+        Ok(stat)
+    }
+
     /// What the server has done so far.
     pub fn report(&self) -> Report {
         self.report
@@ -289,10 +359,21 @@ impl Server {
     /// # Errors
     /// When the system refuses to wait for clients. An error of one client ends its connection only.
     pub fn run(&mut self, backend: &mut impl Backend) -> Result<Ended, ServeError> {
-        let clock = *self.clock.get_or_insert_with(Clock::start);
+        let clock = match self.clock {
+            Some(clock) => clock,
+            None => {
+                if backend.pace() == Pace::Clock {
+                    self.lateness.measure_timer(&Clock::start())?;
+                }
+                *self.clock.insert(Clock::start())
+            }
+        };
         let mut events = Vec::with_capacity(64);
         loop {
-            let event = backend.next_event();
+            let event = match self.next_silence() {
+                Some(end) if backend.pace() == Pace::Clients => Some(end),
+                _ => backend.next_event(),
+            };
             let polls = self.set_timer(&clock, event)?;
             if let Some(pause) = self.pauses.pause()
                 && event.is_none()
@@ -307,7 +388,7 @@ impl Server {
                 Err(SystemError::INTR) => return Ok(Ended::Interrupted),
                 Err(error) => return Err(error.into()),
             }
-            if backend.follows_clock() || self.has_times() {
+            if backend.pace() != Pace::None || self.has_times() {
                 self.now = clock.now();
             }
             let now = self.now;
@@ -315,9 +396,11 @@ impl Server {
                 match event.data.u64() {
                     TIMER => self.timer.rang(),
                     STOP => self.begin_to_stop(clock.now())?,
-                    data if data > LISTENER - LISTENERS_MAX => {
-                        self.accept((LISTENER - data) as usize, clock.now())?;
+                    data if data > ORDER_LISTENER => {
+                        self.accept((LISTENER - data) as usize, clock.now(), backend.is_off())?;
                     }
+                    ORDER_LISTENER => self.accept_orders(),
+                    key if key & ORDERER != 0 => self.take_order(key & !ORDERER, backend)?,
                     key => self.receive(key, event.flags)?,
                 }
             }
@@ -327,6 +410,8 @@ impl Server {
             self.keep_times(now)?;
             if self.ends_at.is_some_and(|end| self.connections.len() == 0 || now >= end) {
                 self.connections = Slots::new();
+                self.orderers = Slots::new();
+                self.orders = None;
                 return Ok(Ended::Stopped);
             }
         }
@@ -348,7 +433,9 @@ impl Server {
         let handshake = self.handshakes.front().map(|&(end, _)| end);
         let next = [event, handshake, self.opens_at, self.ends_at].into_iter().flatten().min();
         let polls = next.is_some_and(|next| next <= clock.now().saturating_add(self.settings.spin));
-        if !polls {
+        // The end of a client's silence moves with each reply: a timer that is early is set again only when it rings.
+        let is_early = next.is_some() && self.timer.at() <= next && self.timer.at().is_some();
+        if !polls && !(is_early && event.is_some() && self.next_silence().is_some()) {
             self.timer.set(clock, next)?;
         }
         Ok(polls)
@@ -372,6 +459,9 @@ impl Server {
 
     /// Refuses new clients and requests; the outstanding ones have some time left.
     fn begin_to_stop(&mut self, now: Time) -> Result<(), ServeError> {
+        if self.ends_at.is_some() {
+            return Ok(());
+        }
         epoll::delete(&self.epoll, &*self.stop.0)?;
         self.listeners.clear();
         self.opens_at = None;
@@ -379,6 +469,7 @@ impl Server {
         for key in self.connections.keys() {
             if let Some(connection) = self.connections.get_mut(key) {
                 connection.session.shut_down();
+                (connection.depth, connection.silent_since) = (0, None);
             }
             self.activate(key);
         }
@@ -386,7 +477,7 @@ impl Server {
     }
 
     /// Accepts the clients that wait at a listener, as many as there may be.
-    fn accept(&mut self, number: usize, now: Time) -> Result<(), ServeError> {
+    fn accept(&mut self, number: usize, now: Time, is_off: bool) -> Result<(), ServeError> {
         while let Some(listener) = self.listeners.get(number) {
             if self.connections.len() >= self.settings.connections_max {
                 return self.close_listeners(None);
@@ -406,9 +497,23 @@ impl Server {
                 // Too many files or too little memory. The listener would be reported again at once.
                 Err(_) => return self.close_listeners(Some(now.saturating_add(Span::from_ns(SECOND)))),
             };
+            if is_off {
+                // A drive without power answers nobody.
+                continue;
+            }
             let session = Session::new(self.export.clone(), self.settings.buffer_max);
             let interest = EventFlags::IN;
-            let connection = Connection { socket, session, interest, is_active: false, has_progress: false };
+            let patience = self.settings.patience;
+            let connection = Connection {
+                socket,
+                session,
+                interest,
+                is_active: false,
+                has_progress: false,
+                depth: 0,
+                silent_since: None,
+                patience,
+            };
             let key = self.connections.insert(connection);
             let connection = self.connections.get_mut(key).expect("inserted above");
             if epoll::add(&self.epoll, &connection.socket, EventData::new_u64(key), interest).is_err() {
@@ -461,6 +566,85 @@ impl Server {
         if self.is_closed { self.open() } else { Ok(()) }
     }
 
+    /// Power has failed: sends the replies that there are, and ends the connections without further ones.
+    fn end_all(&mut self, now: Time) {
+        for id in self.outstanding.keys() {
+            self.outstanding.remove(id);
+        }
+        for key in self.connections.keys() {
+            if let Some(connection) = self.connections.get_mut(key) {
+                connection.session.abandon();
+                (connection.depth, connection.silent_since) = (0, None);
+            }
+            // A client that does not take the replies has as long as for a handshake.
+            self.handshakes.push_back((now.saturating_add(self.settings.handshake_max), key));
+            self.activate(key);
+        }
+    }
+
+    /// Accepts connections that give orders.
+    fn accept_orders(&mut self) {
+        while let Some(Ok(socket)) = self.orders.as_ref().map(Listener::accept) {
+            // One more than there may be is disconnected.
+            if self.orderers.len() >= ORDERERS_MAX {
+                continue;
+            }
+            let key = self.orderers.insert(Orderer::new(socket));
+            let orderer = self.orderers.get_mut(key).expect("inserted above");
+            let data = EventData::new_u64(ORDERER | key);
+            if epoll::add(&self.epoll, &orderer.socket, data, EventFlags::IN).is_err() {
+                self.orderers.remove(key);
+            }
+        }
+    }
+
+    /// Carries out what a connection orders.
+    fn take_order(&mut self, key: u64, backend: &mut impl Backend) -> Result<(), ServeError> {
+        let Some(mut orderer) = self.orderers.remove(key) else { return Ok(()) };
+        let mut is_well = orderer.receive();
+        while let Some(line) = orderer.next() {
+            let answer = self.order(line, backend)?;
+            orderer.answer(&match answer {
+                Ok(answer) => json!({ "ok": answer }),
+                Err(text) => json!({ "error": text }),
+            });
+        }
+        is_well = orderer.send() && is_well;
+        if is_well {
+            let has_output = orderer.has_output();
+            let key = self.orderers.insert(orderer);
+            let mut interest = EventFlags::IN;
+            interest.set(EventFlags::OUT, has_output);
+            let orderer = self.orderers.get_mut(key).expect("inserted above");
+            let data = EventData::new_u64(ORDERER | key);
+            if epoll::modify(&self.epoll, &orderer.socket, data, interest).is_err() {
+                self.orderers.remove(key);
+            }
+        }
+        Ok(())
+    }
+
+    fn order(&mut self, line: Line, backend: &mut impl Backend) -> Result<Result<Value, String>, ServeError> {
+        Ok(match line {
+            Line::Unknown => Err("unknown order: it is stat, smart, cut, restore, detect or stop".to_owned()),
+            Line::Stop => {
+                let stat = self.stat(backend);
+                self.begin_to_stop(self.now)?;
+                stat
+            }
+            Line::Order(Order::Stat) => self.stat(backend),
+            Line::Order(order) => {
+                let outcome = backend.order(self.now, order);
+                // What was completed before power failed is sent before the connections end.
+                self.answer(backend);
+                if backend.take_power_loss() {
+                    self.end_all(self.now);
+                }
+                outcome
+            }
+        })
+    }
+
     /// Receives once what a client has sent.
     fn receive(&mut self, key: u64, flags: EventFlags) -> Result<(), ServeError> {
         let Some(connection) = self.connections.get_mut(key) else { return Ok(()) };
@@ -475,7 +659,13 @@ impl Server {
                     connection.session.end_of_input();
                     is_cut = is_gone;
                 }
-                Ok(_) | Err(SystemError::AGAIN | SystemError::INTR) => {}
+                Ok(_) => {
+                    // A part of a request breaks the silence too.
+                    if let Some(since) = &mut connection.silent_since {
+                        *since = self.now;
+                    }
+                }
+                Err(SystemError::AGAIN | SystemError::INTR) => {}
                 Err(_) => is_cut = true,
             }
         } else if is_gone {
@@ -494,17 +684,30 @@ impl Server {
     /// Submits the commands of the active connections, lets the backend work, and sends the replies, until nothing more
     /// can be done without waiting.
     fn serve(&mut self, backend: &mut impl Backend, now: Time) -> Result<(), ServeError> {
+        if backend.pace() == Pace::Clients {
+            self.end_silences(now);
+        }
         loop {
             for number in 0..self.active.len() {
                 self.submit(self.active[number], backend, now);
             }
-            backend.advance(now);
+            if self.next_silence().is_some() {
+                backend.settle();
+            } else {
+                backend.advance(now);
+            }
             self.answer(backend);
+            if backend.take_power_loss() {
+                self.end_all(now);
+            }
             std::mem::swap(&mut self.active, &mut self.sending);
             for number in 0..self.sending.len() {
                 self.send(self.sending[number])?;
             }
             self.sending.clear();
+            if let Some(clock) = &self.clock {
+                self.lateness.sent(|| clock.now());
+            }
             if self.active.is_empty() {
                 return Ok(());
             }
@@ -515,11 +718,12 @@ impl Server {
     fn submit(&mut self, key: u64, backend: &mut impl Backend, now: Time) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         connection.has_progress = false;
+        let before = self.report.requests();
         while let Some(command) = connection.session.next() {
             match command {
                 Command::Request { call, request, payload } => {
                     self.report.count(request.op, request.len.into());
-                    let id = self.outstanding.insert(Outstanding { connection: key, call });
+                    let id = self.outstanding.insert(Outstanding { connection: key, call, arrival: now });
                     if let Err(failure) = backend.submit(id, now, &request, payload) {
                         self.outstanding.remove(id);
                         self.report.failed += 1;
@@ -534,17 +738,53 @@ impl Server {
                 }
             }
         }
+        if backend.pace() == Pace::Clients && self.report.requests() > before {
+            let outstanding = connection.session.outstanding();
+            if outstanding < connection.depth {
+                connection.silent_since = Some(now);
+            } else {
+                if connection.silent_since.take().is_some() {
+                    let patience = Span::from_ns(2 * connection.patience.ns());
+                    connection.patience = patience.min(self.settings.patience);
+                }
+                connection.depth = outstanding;
+            }
+        }
+    }
+
+    /// When the first client that has fewer requests outstanding than before, and sends nothing, has been waited for long
+    /// enough; `None` if there is no such client.
+    fn next_silence(&self) -> Option<Time> {
+        let end =
+            |connection: &Connection| Some(connection.silent_since?.saturating_add(connection.patience));
+        self.connections.values().filter_map(end).min()
+    }
+
+    /// Waits no longer for clients that were silent for long enough.
+    fn end_silences(&mut self, now: Time) {
+        for connection in self.connections.values_mut() {
+            if connection.silent_since.is_some_and(|since| since.saturating_add(connection.patience) <= now) {
+                connection.silent_since = None;
+                connection.depth = connection.session.outstanding();
+                let least = Span::from_ns(self.settings.patience.ns() / 10);
+                connection.patience = Span::from_ns(connection.patience.ns() / 2).max(least);
+                self.report.silences += 1;
+            }
+        }
     }
 
     /// Turns the completions of the backend into replies.
     fn answer(&mut self, backend: &mut impl Backend) {
         while let Some(completion) = backend.completed() {
             let id = completion.id;
-            let Some(Outstanding { connection: key, call }) = self.outstanding.remove(id) else {
-                debug_assert!(false, "the backend has completed a request that it did not have");
+            let Some(Outstanding { connection: key, call, arrival }) = self.outstanding.remove(id) else {
+                // A request of a connection that a power loss has ended.
                 continue;
             };
             self.report.failed += u64::from(completion.result.is_err());
+            if let Some(due) = completion.due {
+                self.lateness.add(arrival, due);
+            }
             let Some(connection) = self.connections.get_mut(key) else {
                 if completion.result.is_ok() && call.is_read() {
                     backend.take(id, &mut self.nowhere);
@@ -558,6 +798,9 @@ impl Server {
                 Err(failure) => connection.session.failed(call, failure),
             }
             connection.has_progress = true;
+            if connection.depth > connection.session.outstanding() && self.ends_at.is_none() {
+                connection.silent_since.get_or_insert(self.now);
+            }
             // An error is met again by the send that follows the answers.
             if connection.session.unsent() >= SEND && !connection.interest.contains(EventFlags::OUT) {
                 connection.send();

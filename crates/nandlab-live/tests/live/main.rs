@@ -7,5 +7,7 @@ mod handshake;
 mod memory;
 #[cfg(target_os = "linux")]
 mod server;
+#[cfg(unix)]
+mod simulated;
 mod transmission;
 mod wire;

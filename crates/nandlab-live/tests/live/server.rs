@@ -345,7 +345,7 @@ impl Backend for Slow {
         if request.op != Op::Read || result.is_err() {
             self.done.pop_front();
         }
-        Some(Completion { id, result })
+        Some(Completion { id, result, due: None })
     }
 
     fn take(&mut self, id: u64, out: &mut Vec<u8>) {

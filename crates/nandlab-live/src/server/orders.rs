@@ -1,0 +1,102 @@
+//! Orders from outside the protocol, over a Unix socket of their own.
+//!
+//! An order is a line with a word: `stat`, `smart`, `cut`, `restore`, `detect` or `stop`. The answer is a line of JSON: an
+//! object with the key `ok` or `error`.
+
+use rustix::buffer::spare_capacity;
+use rustix::fd::OwnedFd;
+use rustix::io::Errno as SystemError;
+use rustix::net::{RecvFlags, SendFlags};
+
+use crate::backend::Order;
+
+/// The longest line.
+const LINE_MAX: usize = 256;
+/// Bytes of answers that are not sent; a connection beyond it is closed.
+const OUTPUT_MAX: usize = 64 << 20;
+
+/// A line of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Line {
+    /// For the backend.
+    Order(Order),
+    /// The server ends.
+    Stop,
+    /// Nothing that is known.
+    Unknown,
+}
+
+impl Line {
+    fn of(text: &[u8]) -> Self {
+        match text.trim_ascii() {
+            b"stat" => Self::Order(Order::Stat),
+            b"smart" => Self::Order(Order::Smart),
+            b"cut" => Self::Order(Order::Cut),
+            b"restore" => Self::Order(Order::Restore),
+            b"detect" => Self::Order(Order::Detect),
+            b"stop" => Self::Stop,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// A connection that gives orders.
+#[derive(Debug)]
+pub(super) struct Orderer {
+    pub(super) socket: OwnedFd,
+    input: Vec<u8>,
+    output: Vec<u8>,
+}
+
+impl Orderer {
+    pub(super) fn new(socket: OwnedFd) -> Self {
+        Self { socket, input: Vec::new(), output: Vec::new() }
+    }
+
+    /// Receives once. Returns whether the connection is still well.
+    pub(super) fn receive(&mut self) -> bool {
+        self.input.reserve(LINE_MAX);
+        match rustix::net::recv(&self.socket, spare_capacity(&mut self.input), RecvFlags::DONTWAIT) {
+            Ok((_, 0)) => false,
+            Ok(_) | Err(SystemError::AGAIN | SystemError::INTR) => true,
+            Err(_) => false,
+        }
+    }
+
+    /// The next order that was received whole.
+    pub(super) fn next(&mut self) -> Option<Line> {
+        let end = match self.input.iter().position(|&byte| byte == b'\n') {
+            Some(end) => end,
+            None if self.input.len() < LINE_MAX => return None,
+            None => self.input.len() - 1,
+        };
+        let line = Line::of(&self.input[..end]);
+        self.input.drain(..=end);
+        Some(line)
+    }
+
+    /// Appends an answer.
+    pub(super) fn answer(&mut self, answer: &serde_json::Value) {
+        self.output.extend_from_slice(answer.to_string().as_bytes());
+        self.output.push(b'\n');
+    }
+
+    /// Sends as much as the other side can take. Returns whether the connection is still well.
+    pub(super) fn send(&mut self) -> bool {
+        while !self.output.is_empty() {
+            let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+            match rustix::net::send(&self.socket, &self.output, flags) {
+                Ok(len) => drop(self.output.drain(..len)),
+                Err(SystemError::AGAIN) => return self.output.len() <= OUTPUT_MAX,
+                Err(SystemError::INTR) => {}
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+
+    /// Whether an answer is not sent.
+    pub(super) fn has_output(&self) -> bool {
+        !self.output.is_empty()
+    }
+}

@@ -1,0 +1,618 @@
+//! A simulated drive as the backend of the server.
+//!
+//! The drive runs on simulated time, and [`Speed`] says how it follows the time of the machine. `data` keeps the bytes that the
+//! drive itself does not have; `jobs` splits what the drive does not know, such as zeroing.
+
+mod data;
+mod jobs;
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::path::PathBuf;
+
+use nandlab::base::units::{Span, Time};
+use nandlab::drive::spec::{PreconditionSpec, Spec};
+use nandlab::drive::{Drive, Failure as DriveFailure, SnapshotError, Version, Watch};
+use nandlab::host::{Completion as DriveCompletion, FailReason, Op as DriveOp, Request as DriveRequest};
+use nandlab::report::{RunFacts, Summary, Taps, smart};
+use nandlab_base::base::ids::{Lpn, SuperblockId};
+use serde_json::{Value, json};
+
+use crate::backend::{Backend, Completion, Errno, Extent, Failure, Features, Op, Order, Pace, Request};
+use crate::contents::Contents;
+use crate::slots::Slots;
+use data::{Data, Purpose};
+use jobs::{Job, Kind};
+
+/// The most units whose status one question is answered for.
+const EXTENT_UNITS_MAX: u64 = 1 << 16;
+
+const FAILED: &str = "the drive has failed";
+const WORN_OUT: &str = "the drive is worn out";
+const NO_ROOM: &str = "there is no room for the data of the drive";
+const POWER: &str = "the drive has no power";
+
+/// How simulated time follows the time of the machine.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Speed {
+    /// Simulated time waits for the clients: it does not pass a completion before the clients have had the time to react.
+    Max {
+        /// The number of completions that are answered together; at least 1.
+        gather: u32,
+    },
+    /// So many simulated seconds pass in a second; above 0.
+    Factor(f64),
+}
+
+/// A completed request that waits for its time.
+#[derive(Debug)]
+struct Ready {
+    id: u64,
+    result: Result<(), Failure>,
+    due: Time,
+    data: Vec<u8>,
+}
+
+/// A simulated drive as a backend.
+#[derive(Debug)]
+pub struct Simulated {
+    drive: Box<Drive<Taps>>,
+    speed: Speed,
+    /// Power fails, and returns at once, when this simulated time has passed since it last returned.
+    cut_every: Option<Span>,
+    /// A time of the machine and the simulated time that it stands for.
+    origin: (Time, Time),
+    unit_bytes: u64,
+    jobs: Slots<Job>,
+    ready: VecDeque<Ready>,
+    /// The data of the read whose completion was taken last.
+    taken: Vec<u8>,
+    is_off: bool,
+    /// Power has failed since the server asked last.
+    has_failed: bool,
+    /// Power failures that the drive has made known.
+    power_losses: u64,
+    next_cut: Option<Time>,
+    /// Requests of the drive that are outstanding.
+    open: u64,
+    /// Completions up to this simulated time may be sent.
+    released: Time,
+    /// Completions of the drive; empty between calls.
+    done: Vec<DriveCompletion>,
+    requests_completed: u64,
+    /// Sum of the latencies of the requests, in nanoseconds.
+    latency_ns: u128,
+    /// Simulated time with outstanding requests, in nanoseconds.
+    busy_ns: u64,
+    /// Since when requests are outstanding.
+    busy_since: Option<Time>,
+}
+
+/// How a drive is served.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How simulated time follows the time of the machine.
+    pub speed: Speed,
+    /// The limit in bytes of the data in memory.
+    pub memory_max: u64,
+    /// The folder of a file for data beyond the limit; without it further data is refused.
+    pub folder: Option<PathBuf>,
+    /// Power fails each time so much simulated time has passed since it last returned, and returns at once, as it does when
+    /// the spec lets it fail.
+    pub cut_every: Option<Span>,
+}
+
+/// Why a drive cannot be served.
+#[derive(Debug)]
+pub enum Unserved {
+    /// Preconditioning was stopped.
+    Stopped,
+    /// Preconditioning has failed.
+    Failed(Box<DriveFailure>),
+    /// A saved drive cannot be loaded.
+    Load(PathBuf, SnapshotError),
+}
+
+impl Simulated {
+    /// A fresh drive, preconditioned as the spec has it. `watch` is called meanwhile with the share that is done, and stops
+    /// preconditioning when it returns `false`. Units of preconditioning read as zeros.
+    ///
+    /// # Errors
+    /// When preconditioning does not end, or a saved drive cannot be loaded.
+    pub fn build(spec: &Spec, options: &Options, watch: Watch<'_>) -> Result<Self, Unserved> {
+        let geometry = spec.geometry();
+        let units = geometry.logical_units;
+        let folder = options.folder.as_deref();
+        let contents = Contents::new(units.into(), geometry.unit_bytes, options.memory_max, folder);
+        let taps = Taps::default().with(Data::new(units, contents));
+        let mut drive = Box::new(Drive::with_probe(spec, taps));
+        if let PreconditionSpec::Load(path) = &spec.precondition {
+            let unserved = |error| Unserved::Load(path.clone(), error);
+            let file = File::open(path).map_err(|error| unserved(SnapshotError::Io(error)))?;
+            drive.load(file).map_err(unserved)?;
+        } else {
+            let (is_done, _) = drive.precondition(watch);
+            if let Some(failure) = drive.failure() {
+                return Err(Unserved::Failed(Box::new(failure.clone())));
+            }
+            if !is_done {
+                return Err(Unserved::Stopped);
+            }
+        }
+        Ok(Self::new(drive, options.speed, options.cut_every))
+    }
+
+    fn new(drive: Box<Drive<Taps>>, speed: Speed, cut_every: Option<Span>) -> Self {
+        let now = drive.now();
+        Self {
+            unit_bytes: drive.geometry().unit_bytes.into(),
+            drive,
+            speed,
+            cut_every,
+            origin: (Time::START, now),
+            jobs: Slots::new(),
+            ready: VecDeque::new(),
+            taken: Vec::new(),
+            is_off: false,
+            has_failed: false,
+            power_losses: 0,
+            next_cut: cut_every.map(|every| now.saturating_add(every)),
+            open: 0,
+            released: if matches!(speed, Speed::Max { .. }) { Time::NEVER } else { now },
+            done: Vec::new(),
+            requests_completed: 0,
+            latency_ns: 0,
+            busy_ns: 0,
+            busy_since: None,
+        }
+    }
+
+    /// The drive.
+    pub fn drive(&self) -> &Drive<Taps> {
+        &self.drive
+    }
+
+    fn data(&mut self) -> &mut Data {
+        self.drive.probe_mut().observer_mut().expect("the set of a served drive has its data")
+    }
+
+    /// The simulated time at a time of the machine.
+    fn simulated(&self, now: Time) -> Time {
+        let Speed::Factor(factor) = self.speed else { return self.drive.now() };
+        let (machine, simulated) = self.origin;
+        let passed = now.saturating_sub(machine).ns();
+        let passed = if factor == 1.0 { passed } else { (passed as f64 * factor) as u64 };
+        simulated.saturating_add(Span::from_ns(passed))
+    }
+
+    /// The time of the machine at a simulated time, rounded up.
+    fn machine(&self, at: Time) -> Time {
+        let Speed::Factor(factor) = self.speed else { return Time::START };
+        let (machine, simulated) = self.origin;
+        let passed = at.saturating_sub(simulated).ns();
+        let passed = if factor == 1.0 { passed } else { (passed as f64 / factor).ceil() as u64 };
+        machine.saturating_add(Span::from_ns(passed))
+    }
+
+    /// Submits a request to the drive.
+    fn give(
+        &mut self,
+        purpose: Purpose,
+        request: DriveRequest,
+        payload: &[u8],
+        at: Time,
+    ) -> Result<(), Failure> {
+        if self.drive.failure().is_some() {
+            return Err(Failure::new(Errno::Io, FAILED));
+        }
+        if self.is_off {
+            return Err(Failure::new(Errno::Io, POWER));
+        }
+        // Events of the present time come before the request, so that a replay meets the same.
+        self.drive.advance(self.drive.now());
+        if request.op == DriveOp::Write {
+            // Zeros take room only in the first and the last unit, which may keep other data.
+            let end = request.offset + request.len;
+            let all = end.div_ceil(self.unit_bytes) - request.offset / self.unit_bytes;
+            let units = if payload.is_empty() { all.min(2) } else { all };
+            if !self.data().reserve(units) {
+                self.sweep_if_worth_it();
+                if !self.data().reserve(units) {
+                    return Err(Failure::new(Errno::NoSpace, NO_ROOM));
+                }
+            }
+        }
+        self.data().give(purpose, payload);
+        let submitted = self.drive.submit(&request.at(at.min(self.drive.now())));
+        if submitted.is_err() {
+            self.data().take_given_back();
+            return Err(Failure::new(Errno::Invalid, "the drive refuses the request"));
+        }
+        self.open += 1;
+        if self.busy_since.is_none() {
+            self.busy_since = Some(self.drive.now());
+        }
+        Ok(())
+    }
+
+    /// Submits the next step of a job, or completes it.
+    fn go_on(&mut self, key: u64) {
+        let unit_bytes = self.unit_bytes;
+        loop {
+            let Some(job) = self.jobs.get_mut(key) else { return };
+            let due = job.due;
+            let Some(request) = job.next(unit_bytes) else {
+                let job = self.jobs.remove(key).expect("the job is there");
+                let result = job.failure.map_or(Ok(()), Err);
+                self.ready.push_back(Ready { id: job.id, result, due: job.due, data: Vec::new() });
+                return;
+            };
+            // The next step follows at the end of the step before.
+            match self.give(Purpose::Job(key), request, &[], due) {
+                Ok(()) => return,
+                Err(failure) => {
+                    if let Some(job) = self.jobs.get_mut(key) {
+                        job.failure = Some(failure);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes the completions of the drive.
+    fn collect(&mut self) {
+        let mut done = std::mem::take(&mut self.done);
+        loop {
+            done.extend(self.drive.completions());
+            if done.is_empty() {
+                break;
+            }
+            for completion in done.drain(..) {
+                self.take_completion(&completion);
+            }
+        }
+        self.done = done;
+        let losses = self.data().power_losses;
+        if losses > self.power_losses {
+            (self.power_losses, self.open, self.jobs) = (losses, 0, Slots::new());
+            self.has_failed = true;
+            self.released = self.released.max(self.drive.now());
+            self.sweep();
+        }
+        if self.open == 0
+            && let Some(since) = self.busy_since.take()
+        {
+            self.busy_ns += self.drive.now().saturating_sub(since).ns();
+        }
+        if self.drive.failure().is_some() && self.open > 0 {
+            self.fail_all();
+        }
+        self.sweep_if_due();
+    }
+
+    fn take_completion(&mut self, completion: &DriveCompletion) {
+        // Without an end the request was outstanding when power failed.
+        let Some(ended) = self.data().ended_as(completion.id) else { return };
+        self.open = self.open.saturating_sub(1);
+        self.requests_completed += 1;
+        let latency = completion.completed.saturating_sub(completion.request.arrival);
+        self.latency_ns += u128::from(latency.ns());
+        let failure = ended.failure.or(completion.failed.map(|reason| {
+            let text = match reason {
+                FailReason::WornOut => WORN_OUT,
+                FailReason::Uncorrectable => data::UNREADABLE,
+                FailReason::PowerLost => POWER,
+            };
+            Failure::new(Errno::Io, text)
+        }));
+        match ended.purpose {
+            Purpose::Client(id) => {
+                let result = failure.map_or(Ok(()), Err);
+                self.ready.push_back(Ready { id, result, due: completion.completed, data: ended.data });
+            }
+            Purpose::Job(key) => {
+                if let Some(job) = self.jobs.get_mut(key) {
+                    job.due = completion.completed;
+                    job.failure = failure;
+                }
+                self.go_on(key);
+            }
+        }
+    }
+
+    /// The drive can complete nothing any more: fails what is outstanding.
+    fn fail_all(&mut self) {
+        let due = self.drive.now();
+        let ids: Vec<u64> = self
+            .data()
+            .abandon()
+            .into_iter()
+            .filter_map(|purpose| match purpose {
+                Purpose::Client(id) => Some(id),
+                Purpose::Job(key) => self.jobs.remove(key).map(|job| job.id),
+            })
+            .collect();
+        let result = Err(Failure::new(Errno::Io, FAILED));
+        self.ready.extend(ids.into_iter().map(|id| Ready { id, result, due, data: Vec::new() }));
+        self.open = 0;
+        self.busy_since = None;
+    }
+
+    /// Drops versions that nobody can read any more when they may take a quarter of the drive.
+    fn sweep_if_due(&mut self) {
+        let units = self.drive.geometry().raw_bytes() / self.unit_bytes;
+        if self.data().written > (units / 4).max(1024) {
+            self.sweep();
+        }
+    }
+
+    /// Drops versions that nobody can read any more, unless that was just done.
+    fn sweep_if_worth_it(&mut self) {
+        let data = self.data();
+        if data.written > data.contents.versions() / 16 {
+            self.sweep();
+        }
+    }
+
+    /// Drops the versions that neither flash nor the write cache has.
+    fn sweep(&mut self) {
+        let mut sweep = self.data().begin_sweep();
+        let (geometry, array) = (self.drive.geometry(), self.drive.array());
+        let units = (0..geometry.superblocks).map(SuperblockId).flat_map(|superblock| {
+            (0..geometry.units_per_superblock).map(move |index| geometry.unit(superblock, index))
+        });
+        let stamps = units.map(|unit| (array.lpn(unit), array.stamp(unit).sequence));
+        sweep.retain(stamps.filter(|&(lpn, _)| lpn.0 < geometry.logical_units));
+        self.data().end_sweep(sweep);
+    }
+
+    /// Simulates up to a time, with the power cuts that are due until then.
+    fn advance_to(&mut self, to: Time) {
+        while let Some(cut) = self.next_cut.filter(|&cut| cut <= to) {
+            self.drive.advance(cut);
+            self.collect();
+            self.lose_power();
+            self.restore_power();
+        }
+        self.drive.advance(to);
+        self.collect();
+    }
+
+    /// Simulates until requests have completed, or the drive has nothing more to do.
+    fn advance_to_completions(&mut self, gather: u32) {
+        self.collect();
+        while self.open > 0 && self.ready.len() < gather as usize && !self.has_failed {
+            let limit = self.next_cut.unwrap_or(Time::NEVER);
+            let has_completed = self.drive.advance_to_completion(limit);
+            // Further events of the same time come before the requests that follow.
+            self.drive.advance(self.drive.now());
+            self.collect();
+            if has_completed {
+                continue;
+            }
+            if self.next_cut.is_some() && self.drive.failure().is_none() {
+                self.advance_to(limit);
+            } else {
+                self.fail_all();
+            }
+        }
+    }
+
+    /// Power fails now.
+    fn lose_power(&mut self) {
+        self.drive.lose_power();
+        self.is_off = true;
+        self.next_cut = None;
+        self.collect();
+    }
+
+    /// Power returns.
+    fn restore_power(&mut self) {
+        self.drive.restore_power();
+        self.is_off = false;
+        self.next_cut = self.cut_every.map(|every| self.drive.now().saturating_add(every));
+        self.sweep();
+    }
+
+    /// The state of the drive and its results so far.
+    fn stat(&mut self) -> Value {
+        let busy_ns =
+            self.busy_ns + self.busy_since.map_or(0, |since| self.drive.now().saturating_sub(since).ns());
+        let facts = RunFacts { complete: true, ..RunFacts::default() };
+        let summary = serde_json::to_value(Summary::of(&*self.drive, &facts)).unwrap_or_default();
+        let (completed, latency_ns) = (self.requests_completed, self.latency_ns);
+        let per_busy = |value: f64| if busy_ns > 0 { value / busy_ns as f64 } else { 0.0 };
+        let data = self.data();
+        let contents = json!({
+            "units": data.contents.versions(),
+            "memory_bytes": data.contents.memory_bytes(),
+            "file_bytes": data.contents.file_bytes(),
+        });
+        json!({
+            "power": if self.is_off { "off" } else { "on" },
+            "failure": self.drive.failure().map(ToString::to_string),
+            "speed": match self.speed {
+                Speed::Max { .. } => json!("max"),
+                Speed::Factor(factor) => json!(factor),
+            },
+            "simulated_s": self.drive.now().seconds(),
+            "busy_s": busy_ns as f64 * 1e-9,
+            "outstanding": self.open,
+            "completed": completed,
+            "iops": per_busy(completed as f64 * 1e9),
+            "depth": per_busy(latency_ns as f64),
+            "host": summary["host"],
+            "latency_us": summary["latency_us"],
+            "failed": summary["failed"],
+            "waf": summary["waf"],
+            "power_losses": self.power_losses,
+            "contents": contents,
+        })
+    }
+
+    /// What the last power loss has cost.
+    fn last_loss(&self) -> Value {
+        let stats = self.drive.stats();
+        let Some(loss) = stats.power.losses.last() else { return Value::Null };
+        serde_json::to_value(loss.record(self.unit_bytes)).unwrap_or_default()
+    }
+}
+
+impl Backend for Simulated {
+    fn features(&self) -> Features {
+        let geometry = self.drive.geometry();
+        let preferred = geometry.unit_bytes.next_power_of_two().clamp(512, 65_536);
+        Features { size: geometry.logical_bytes(), preferred, trim: true, fast_zero: true }
+    }
+
+    fn pace(&self) -> Pace {
+        match self.speed {
+            Speed::Max { .. } => Pace::Clients,
+            Speed::Factor(_) => Pace::Clock,
+        }
+    }
+
+    fn submit(&mut self, id: u64, now: Time, request: &Request, payload: &[u8]) -> Result<(), Failure> {
+        if !self.is_off && self.pace() == Pace::Clock {
+            self.advance_to(self.simulated(now));
+        }
+        if self.has_failed {
+            // The connection ends.
+            return Err(Failure::new(Errno::Io, POWER));
+        }
+        let (offset, len) = (request.offset, u64::from(request.len));
+        let at = self.simulated(now);
+        let kind = match request.op {
+            Op::Read | Op::Write | Op::Flush => {
+                let of_drive = match request.op {
+                    Op::Read => DriveRequest::read(offset, len),
+                    Op::Write => DriveRequest::write(offset, len).with_fua(request.fua),
+                    _ => DriveRequest::flush(),
+                };
+                return self.give(Purpose::Client(id), of_drive, payload, at);
+            }
+            Op::Trim if !request.fua => {
+                return self.give(Purpose::Client(id), DriveRequest::trim(offset, len), &[], at);
+            }
+            Op::Trim => Kind::Trim,
+            Op::WriteZeroes { no_hole: true, fast: true } => {
+                return Err(Failure::new(Errno::NotSupported, "zeros without a hole have to be written"));
+            }
+            Op::WriteZeroes { no_hole: true, .. } => Kind::ZerosWithoutHoles,
+            Op::WriteZeroes { .. } => Kind::ZerosWithHoles,
+        };
+        let key = self.jobs.insert(Job::new(id, kind, offset, len, request.fua, at));
+        self.go_on(key);
+        Ok(())
+    }
+
+    fn advance(&mut self, now: Time) {
+        if self.is_off {
+            return;
+        }
+        match self.speed {
+            Speed::Factor(_) => {
+                let to = self.simulated(now);
+                self.advance_to(to);
+                self.released = self.released.max(to);
+            }
+            Speed::Max { gather } => {
+                self.advance_to_completions(gather);
+            }
+        }
+    }
+
+    fn settle(&mut self) {
+        if !self.is_off {
+            self.collect();
+        }
+    }
+
+    fn completed(&mut self) -> Option<Completion> {
+        let Ready { id, result, due, data } = self.ready.pop_front_if(|ready| ready.due <= self.released)?;
+        let taken = std::mem::replace(&mut self.taken, data);
+        self.data().give_back(taken);
+        let due = (self.pace() == Pace::Clock).then(|| self.machine(due));
+        Some(Completion { id, result, due })
+    }
+
+    fn take(&mut self, _id: u64, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.taken);
+    }
+
+    fn next_event(&mut self) -> Option<Time> {
+        if self.is_off {
+            return None;
+        }
+        if self.pace() == Pace::Clients {
+            return (self.open > 0 || !self.ready.is_empty()).then_some(Time::START);
+        }
+        let ready = self.ready.front().map(|ready| ready.due);
+        let next = [ready, self.drive.next_event(), self.next_cut].into_iter().flatten().min()?;
+        Some(self.machine(next))
+    }
+
+    fn extents(&mut self, offset: u64, len: u64, max: usize, out: &mut Vec<Extent>) {
+        let first = offset / self.unit_bytes;
+        let end = (offset + len).div_ceil(self.unit_bytes).min(first + EXTENT_UNITS_MAX);
+        let (mut at, began) = (offset, out.len());
+        for unit in first..end {
+            let lpn = Lpn(unit as u32);
+            let hole = match self.drive.version(lpn) {
+                Version::Unmapped => !self.data().is_unreadable(lpn, 0),
+                Version::Lost | Version::Written(_) => false,
+            };
+            let until = ((unit + 1) * self.unit_bytes).min(offset + len);
+            let number = out.len() - began;
+            match out[began..].last_mut() {
+                Some(last) if last.hole == hole => last.len += until - at,
+                _ if number == max => break,
+                _ => out.push(Extent { len: until - at, hole, zero: hole }),
+            }
+            at = until;
+        }
+    }
+
+    fn is_off(&self) -> bool {
+        self.is_off
+    }
+
+    fn take_power_loss(&mut self) -> bool {
+        std::mem::take(&mut self.has_failed)
+    }
+
+    fn order(&mut self, now: Time, order: Order) -> Result<Value, String> {
+        if !self.is_off && self.pace() == Pace::Clock {
+            self.advance(now);
+        }
+        match order {
+            Order::Stat => Ok(self.stat()),
+            Order::Smart => Ok(smart(&self.drive)),
+            Order::Cut if self.is_off => Err("power is off already".to_owned()),
+            Order::Cut => {
+                self.collect();
+                self.lose_power();
+                Ok(json!({ "at_s": self.drive.now().seconds(), "power": "off" }))
+            }
+            Order::Restore if !self.is_off => Err("power is on".to_owned()),
+            Order::Restore => {
+                self.origin = (now, self.drive.now());
+                self.restore_power();
+                Ok(self.last_loss())
+            }
+            Order::Detect if self.is_off => Err(POWER.to_owned()),
+            Order::Detect => {
+                let Some(before) = self.drive.capacitor() else {
+                    return Err("the drive has no capacitor, so it has no budget to detect".to_owned());
+                };
+                self.drive.detect_budget();
+                self.collect();
+                let stage = self.drive.power_stage();
+                if before.stage != "charged" || stage == "charged" && self.drive.dirty_units()[0] == 0 {
+                    return Err(format!("no detection begins now: the capacitor is {}", before.stage));
+                }
+                Ok(json!({ "stage": stage }))
+            }
+        }
+    }
+}
