@@ -1,6 +1,6 @@
 """The exported names of the package; each name is imported at its first use."""
 
-from . import trace
+from . import live, trace
 from ._core import NandlabError, RunError, SpecError, TraceError
 from .comparison import Comparison, compare
 from .drive import CachePages, Capacitor, Completion, Drive
@@ -38,6 +38,7 @@ __all__ = [
     "__version__",
     "compare",
     "life",
+    "live",
     "load",
     "policies",
     "presets",

@@ -4,7 +4,7 @@ Times are integer nanoseconds unless a name has another unit (`limit_s`, `ms`). 
 from the start of the drive.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +111,7 @@ class Drive:
     def audit(self) -> None: ...
     def save(self, path: str) -> None: ...
 
+def serve(spec: Spec, options: dict[str, Any], ready: Callable[[list[str]], None]) -> str: ...
 def reliability(
     spec: Spec, pe_cycles: list[int], age_s: list[int], reads: int = 0, copybacks: int = 0
 ) -> dict[str, dict[str, tuple[str, bytes]]]: ...

@@ -32,6 +32,7 @@ WRAPPED = {
     "Result": "RunResult",
     "SharedDrives": "simulate.run_sharing",
     "Drive": "Drive",
+    "serve": "live.serve",
     "reliability": "reliability",
     "voltages": "reliability",
     "trace_stat": "trace.stat",

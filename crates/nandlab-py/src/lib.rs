@@ -10,6 +10,7 @@ mod interrupt;
 mod parquet;
 mod reliability;
 mod run;
+mod serve;
 mod shared;
 mod simulation;
 mod spec;
@@ -30,6 +31,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<run::Outcome>()?;
     module.add_class::<shared::SharedDrives>()?;
     module.add_class::<drive::Drive>()?;
+    module.add_function(wrap_pyfunction!(serve::serve, module)?)?;
     module.add_function(wrap_pyfunction!(spec::toml_lines, module)?)?;
     module.add_function(wrap_pyfunction!(spec::version, module)?)?;
     module.add_function(wrap_pyfunction!(spec::schema, module)?)?;

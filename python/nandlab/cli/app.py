@@ -23,10 +23,12 @@ COMMANDS = {
     "examples": "List the examples, presets and studies that come with nandlab, or copy one of them.",
     "life": "Simulate the life of a drive until it is worn out: windows are simulated, the time between them is "
     "skipped.",
+    "live": "Give orders to a drive that is served: results so far, power off and on, end.",
     "reliability": "Print RBER and read level over retention and P/E cycles, and read latency by level, without a "
     "simulation.",
     "report": "Write one HTML file with tables and plots of a result directory. The file opens without a network.",
     "run": "Simulate a spec; print a summary and write a result directory.",
+    "serve": "Make a simulated drive a block device, which real programs use over NBD.",
     "spec": "Check specs, show specs with all defaults, list presets and policies.",
     "study": "Do the runs of a study, draw its figures, and give a verdict on each claim.",
     "trace": "Statistics of traces, and conversion between formats.",

@@ -1,0 +1,227 @@
+//! `nandlab serve`: a simulated drive as a block device. The server runs in Rust on a thread of its own; Python starts it and
+//! gets its results.
+
+use crate::errors::RunError;
+#[cfg(target_os = "linux")]
+use crate::errors::failure_text;
+use crate::spec::Spec;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// Serves a drive until the order `stop` or a signal. `ready` is called with the URIs when clients can connect. Returns
+/// state and results at the end, as JSON.
+#[cfg(target_os = "linux")]
+#[pyfunction]
+pub(crate) fn serve(
+    py: Python<'_>,
+    spec: &Spec,
+    options: &Bound<'_, PyDict>,
+    ready: &Bound<'_, PyAny>,
+) -> PyResult<String> {
+    linux::serve(py, spec, linux::Wanted::of(options)?, ready)
+}
+
+/// Serves a drive on Linux.
+#[cfg(not(target_os = "linux"))]
+#[pyfunction]
+pub(crate) fn serve(
+    _py: Python<'_>,
+    _spec: &Spec,
+    _options: &Bound<'_, PyDict>,
+    _ready: &Bound<'_, PyAny>,
+) -> PyResult<String> {
+    Err(RunError::new_err("a drive can be served on Linux only"))
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use super::{RunError, Spec, failure_text};
+    use nandlab::base::units::Span;
+    use nandlab_live::backend::Backend;
+    use nandlab_live::nbd::Export;
+    use nandlab_live::server::{Ended, Listener, Server, Settings, Stop};
+    use nandlab_live::simulated::{Options, Simulated, Speed, Unserved};
+    use pyo3::prelude::*;
+    use pyo3::types::PyDict;
+    use std::net::SocketAddr;
+    use std::path::PathBuf;
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+    use std::time::Duration;
+
+    /// With `--spin` the server polls when the next event is at most this far away.
+    const SPIN: Span = Span::from_ns(10_000_000);
+
+    /// The options of the command.
+    pub(super) struct Wanted {
+        socket: Option<PathBuf>,
+        tcp: Option<String>,
+        allow_remote: bool,
+        orders: PathBuf,
+        is_spinning: bool,
+        cut_after: Option<u64>,
+        options: Options,
+    }
+
+    impl Wanted {
+        pub(super) fn of(options: &Bound<'_, PyDict>) -> PyResult<Self> {
+            fn value<'py, T: for<'a> FromPyObject<'a, 'py>>(
+                options: &Bound<'py, PyDict>,
+                name: &str,
+            ) -> PyResult<Option<T>> {
+                match options.get_item(name)? {
+                    Some(value) if !value.is_none() => value.extract::<T>().map(Some).map_err(Into::into),
+                    _ => Ok(None),
+                }
+            }
+            let missing = |name: &str| RunError::new_err(format!("the option {name} is missing"));
+            let speed = match value::<f64>(options, "speed")? {
+                Some(factor) => Speed::Factor(factor),
+                None => Speed::Max { gather: value(options, "gather")?.unwrap_or(1) },
+            };
+            Ok(Self {
+                socket: value(options, "socket")?,
+                tcp: value(options, "tcp")?,
+                allow_remote: value(options, "allow_remote")?.unwrap_or(false),
+                orders: value(options, "orders")?.ok_or_else(|| missing("orders"))?,
+                is_spinning: value(options, "spin")?.unwrap_or(false),
+                cut_after: value(options, "cut_after")?,
+                options: Options {
+                    speed,
+                    memory_max: value(options, "memory")?.ok_or_else(|| missing("memory"))?,
+                    folder: value(options, "data")?,
+                    cut_every: value::<u64>(options, "cut_every_ns")?.map(Span::from_ns),
+                },
+            })
+        }
+
+        fn listeners(&self) -> Result<Vec<Listener>, String> {
+            let mut listeners = Vec::new();
+            if let Some(path) = &self.socket {
+                listeners.push(Listener::unix(path).map_err(|error| error.to_string())?);
+            }
+            if let Some(address) = &self.tcp {
+                let parsed: SocketAddr = address.parse().map_err(|_| {
+                    format!("{address}: no address and port\n  remedy: write an IP address and a port, such as 127.0.0.1:10809")
+                })?;
+                listeners.push(Listener::tcp(parsed, self.allow_remote).map_err(|error| error.to_string())?);
+            }
+            Ok(listeners)
+        }
+    }
+
+    /// What the thread of the server tells the thread of Python.
+    enum Told {
+        /// Clients can connect to these URIs.
+        Ready(Vec<String>, Stop),
+        /// The server has ended, with its results as JSON.
+        Ended(Result<String, String>),
+    }
+
+    /// Builds and serves the drive.
+    fn work(
+        spec: &Spec,
+        wanted: &Wanted,
+        is_stopped: &AtomicBool,
+        tell: &Sender<Told>,
+    ) -> Result<String, String> {
+        // Errors of the sockets come before the preconditioning, which may take long.
+        let listeners = wanted.listeners()?;
+        let orders = Listener::unix(&wanted.orders).map_err(|error| error.to_string())?;
+        let mut of_drive = spec.loaded.spec.clone();
+        if let Some(requests) = wanted.cut_after {
+            of_drive.power.cut_after_requests = requests;
+        }
+        let mut watch = |_| !is_stopped.load(Ordering::Relaxed);
+        let mut drive = Simulated::build(&of_drive, &wanted.options, &mut watch).map_err(|unserved| match unserved {
+            Unserved::Stopped => "stopped before the drive was preconditioned".to_owned(),
+            Unserved::Failed(failure) => failure_text(&failure, &spec.loaded.hash()),
+            Unserved::Load(path, error) => format!(
+                "{}: {error}\n  remedy: save the drive anew from this spec with --save-drive, or correct precondition.load",
+                path.display()
+            ),
+        })?;
+        let spin = if wanted.is_spinning { SPIN } else { Span::ZERO };
+        let settings = Settings { pause: Span::ZERO, spin, ..Settings::default() };
+        let mut export = Export::new(drive.features());
+        export.description = "a simulated drive".to_owned();
+        let mut server = Server::new(export, listeners, settings).map_err(|error| error.to_string())?;
+        server.take_orders(orders).map_err(|error| error.to_string())?;
+        let uris = server.listeners().iter().map(Listener::uri).collect();
+        let stop = server.stop();
+        // The thread of Python waits for this one, so it hears.
+        let _ = tell.send(Told::Ready(uris, stop));
+        loop {
+            match server.run(&mut drive) {
+                Ok(Ended::Interrupted) => {}
+                Ok(Ended::Stopped) => break,
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+        server.stat(&mut drive).map(|stat| stat.to_string())
+    }
+
+    pub(super) fn serve(
+        py: Python<'_>,
+        spec: &Spec,
+        wanted: Wanted,
+        ready: &Bound<'_, PyAny>,
+    ) -> PyResult<String> {
+        let is_stopped = AtomicBool::new(false);
+        let (tell, told) = channel();
+        let told = Mutex::new(told);
+        std::thread::scope(|scope| {
+            let (wanted, is_stopped) = (&wanted, &is_stopped);
+            scope.spawn(move || {
+                let outcome = work(spec, wanted, is_stopped, &tell);
+                let _ = tell.send(Told::Ended(outcome));
+            });
+            wait(py, &told, is_stopped, ready)
+        })
+    }
+
+    /// Waits for the end of the server, and serves signals meanwhile: the first ends the server.
+    fn wait(
+        py: Python<'_>,
+        told: &Mutex<Receiver<Told>>,
+        is_stopped: &AtomicBool,
+        ready: &Bound<'_, PyAny>,
+    ) -> PyResult<String> {
+        let mut stop: Option<Stop> = None;
+        let mut raised = Ok(());
+        loop {
+            let heard = py.detach(|| {
+                told.lock().expect("only this thread locks it").recv_timeout(Duration::from_millis(50))
+            });
+            match heard {
+                Ok(Told::Ready(uris, handle)) => {
+                    if is_stopped.load(Ordering::Relaxed) {
+                        handle.stop();
+                    }
+                    stop = Some(handle);
+                    if let Err(error) = ready.call1((uris,)) {
+                        raised = Err(error);
+                        is_stopped.store(true, Ordering::Relaxed);
+                        stop.iter().for_each(Stop::stop);
+                    }
+                }
+                Ok(Told::Ended(outcome)) => {
+                    raised?;
+                    return outcome.map_err(RunError::new_err);
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(RunError::new_err("the server ended in a panic: this is a fault in nandlab"));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if let Err(error) = py.check_signals() {
+                if !error.is_instance_of::<pyo3::exceptions::PyKeyboardInterrupt>(py) {
+                    raised = Err(error);
+                }
+                is_stopped.store(true, Ordering::Relaxed);
+                stop.iter().for_each(Stop::stop);
+            }
+        }
+    }
+}

@@ -1,0 +1,126 @@
+"""`nandlab live`."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from nandlab import live, units
+from nandlab.cli.app import End, Parser
+from nandlab.cli.output import say, say_data
+from nandlab.errors import OutputError
+
+_ORDERS = {
+    "stat": "Show requests, simulated IOPS and latencies, and lateness so far.",
+    "smart": "Print the SMART log as JSON.",
+    "cut": "Power fails now: complete replies are sent, then all connections end.",
+    "restore": "Power returns: show the recovery, what the capacitor saved, and what is lost.",
+    "detect": "Begin a detection of the dirty budget.",
+    "stop": "End the server, and show its results.",
+}
+#: The most ranges of lost bytes that are listed.
+_LISTED_MAX = 20
+
+
+def add(parser: Parser) -> None:
+    """Declare the arguments."""
+    parser.define(
+        parser.get_default("command"),
+        "The drive is the only one that this user serves, unless --socket names another.",
+        examples="""
+nandlab live stat
+nandlab live cut && nandlab live restore
+nandlab live stat --socket /run/user/1000/nandlab/db.sock --json | jq .iops
+""",
+    )
+    for order, help_text in _ORDERS.items():
+        command = parser.add_command(order, help_text)
+        command.define(functools.partial(_give, order))
+        command.add_argument("--socket", type=Path, metavar="PATH", help="The socket of the drive's clients.")
+        command.add_json()
+    mount = parser.add_command(
+        "mount",
+        "Mount the drive's file system through nbdfuse and a loop device, again after a power loss; needs root.",
+    )
+    mount.define(_mount)
+    mount.add_argument("place", type=Path, metavar="DIR", help="An existing folder.")
+    mount.add_argument(
+        "--fs", default="ext4", metavar="KIND", help="The file system of a drive without one: mkfs.KIND."
+    )
+    unmount = parser.add_command("unmount", "Unmount the drive's file system.")
+    unmount.define(_unmount)
+    for command in (mount, unmount):
+        command.add_argument("--socket", type=Path, metavar="PATH", help="The socket of the drive's clients.")
+
+
+def _mount(options: argparse.Namespace) -> End:
+    if not options.place.is_dir():
+        raise OutputError(f"{options.place} is no folder\n  remedy: create it, or name another")
+    live.Drive(options.socket or _only()).mount(options.place, options.fs)
+    return End()
+
+
+def _unmount(options: argparse.Namespace) -> End:
+    live.Drive(options.socket or _only()).unmount()
+    return End()
+
+
+def _give(order: str, options: argparse.Namespace) -> End:
+    drive = live.Drive(options.socket or _only())
+    result: dict[str, Any] = getattr(drive, order)()
+    if options.json or order == "smart":
+        say_data(json.dumps(result, indent=2))
+        return End()
+    shown: dict[str, Callable[[dict[str, Any]], list[str]]] = {
+        "stat": _stat,
+        "stop": _stat,
+        "cut": lambda _: ["power is off"],
+        "restore": _restored,
+        "detect": lambda found: [f"a detection has begun: the capacitor is {found['stage']}"],
+    }
+    for line in shown[order](result):
+        say(line)
+    return End()
+
+
+def _only() -> Path:
+    """The socket of the only drive that is served."""
+    found = live.running()
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise OutputError(
+            "no drive is served by this user\n"
+            "  remedy: start one with `nandlab serve`, or name its socket with --socket"
+        )
+    names = ", ".join(str(path) for path in found)
+    raise OutputError(f"several drives are served: {names}\n  remedy: name one with --socket")
+
+
+def _stat(stat: dict[str, Any]) -> list[str]:
+    from nandlab.cli.serve import summary
+
+    return [f"power  {stat['power']}", *summary(stat)]
+
+
+def _restored(loss: dict[str, Any]) -> list[str]:
+    lines = [
+        f"power is on; recovery took {units.duration(loss['recovery_s'])} of simulated time",
+        f"capacitor  {units.count(loss['flushed_pages'])} of {units.count(loss['dirty_pages'])} dirty units saved, "
+        f"{loss['spent_j']:.3g} of {loss['energy_j']:.3g} J used",
+    ]
+    for promise, meaning in (
+        ("covered", "lost although a flush covers them; they read as errors"),
+        ("acknowledged", "lost, acknowledged and not flushed"),
+        ("in_flight", "in flight, not there"),
+    ):
+        lost = loss[promise]
+        lines.append(f"{promise.replace('_', ' ')}  {units.count(len(lost))} units" + (f" {meaning}" if lost else ""))
+        lines += [f"  LPN {of['lpn']} at byte {of['offset']}" for of in lost[:_LISTED_MAX]]
+        if len(lost) > _LISTED_MAX:
+            lines.append(f"  and {units.count(len(lost) - _LISTED_MAX)} more (--json lists all)")
+    return lines

@@ -1,0 +1,200 @@
+"""Live drives: a simulated drive that real programs use as a block device.
+
+    with nandlab.live.serve("drive.toml", speed="max") as drive:
+        subprocess.run(["qemu-io", "-f", "raw", "-c", "write -P 7 0 4096", "-c", "flush", drive.uri])
+        drive.cut()
+        lost = drive.restore()              # what the power loss has cost
+        print(drive.stat()["iops"])
+
+`serve` starts the command `nandlab serve` and needs Linux; `Drive` gives orders to a drive that is served already.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from nandlab.errors import OutputError
+
+__all__ = ["Drive", "folder", "orders_path", "running", "serve"]
+
+#: What the socket for orders is called after that of the clients.
+_SUFFIX = ".orders"
+
+
+def folder() -> Path:
+    """The folder of the sockets of this user: `nandlab` in $XDG_RUNTIME_DIR, else `/tmp/nandlab-UID`."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    return Path(runtime) / "nandlab" if runtime else Path(tempfile.gettempdir()) / f"nandlab-{os.getuid()}"
+
+
+def orders_path(path: Path) -> Path:
+    """The socket for orders of the drive whose clients connect to `path`."""
+    return path.with_name(path.name + _SUFFIX)
+
+
+def running() -> list[Path]:
+    """The sockets of the drives of this user in `folder`, served or left behind."""
+    return sorted(path.with_name(path.name.removesuffix(_SUFFIX)) for path in folder().glob(f"*{_SUFFIX}"))
+
+
+class Drive:
+    """A live drive that is served, by the socket to which its clients connect.
+
+    Every method raises `OutputError` when no drive is served there, or when the drive refuses the order.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], uri: str = "") -> None:
+        #: The socket of the drive's clients.
+        self.path = Path(path)
+        #: The NBD URI for clients; empty if the drive was not started by `serve`.
+        self.uri = uri
+
+    def stat(self) -> dict[str, Any]:
+        """State and results so far: requests, simulated IOPS and latencies, lateness."""
+        return self._order("stat")
+
+    def smart(self) -> dict[str, Any]:
+        """The SMART log, as `smart.json`."""
+        return self._order("smart")
+
+    def cut(self) -> dict[str, Any]:
+        """Power fails now. Replies that are complete are sent first, then every connection ends."""
+        return self._order("cut")
+
+    def restore(self) -> dict[str, Any]:
+        """Power returns. The result is the record of the power loss, as an entry of `losses` in `power.json`.
+
+        `covered`, `acknowledged` and `in_flight` list the units whose writes are lost.
+        """
+        return self._order("restore")
+
+    def detect(self) -> dict[str, Any]:
+        """A detection of the dirty budget begins."""
+        return self._order("detect")
+
+    def stop(self) -> dict[str, Any]:
+        """The server ends; the result is that of `stat`."""
+        return self._order("stop")
+
+    def mount(self, place: str | os.PathLike[str], kind: str = "ext4") -> None:
+        """Mount the drive's file system on `place`, through nbdfuse and a loop device; needs root.
+
+        A drive without a file system gets one, by the program `mkfs.KIND`. What is mounted of the drive, such as before
+        a power loss, is unmounted first.
+        """
+        self.unmount()
+        file = self._file
+        file.parent.mkdir(mode=0o700, exist_ok=True)
+        uri = self.uri or f"nbd+unix:///?socket={self.path.absolute()}"
+        try:
+            fuse = subprocess.Popen(["nbdfuse", file, uri], start_new_session=True, stdout=subprocess.DEVNULL)
+        except FileNotFoundError:
+            raise OutputError("nbdfuse is missing\n  remedy: install it (Debian: libnbd-bin)") from None
+        deadline = time.monotonic() + 30
+        while not file.exists():
+            if fuse.poll() is not None or time.monotonic() > deadline:
+                fuse.terminate()
+                raise OutputError(f"nbdfuse cannot make {self.path} a file: is power on, and are you root?")
+            time.sleep(0.01)
+        try:
+            disk = _run("losetup", "--find", "--show", file).strip()
+            if not _run("blkid", "-p", disk, may_fail=True):
+                _run(f"mkfs.{kind}", "-q", disk)
+            _run("mount", disk, place)
+        except OutputError:
+            self.unmount()
+            raise
+
+    def unmount(self) -> None:
+        """Unmount the drive's file system. Without power, what was not written is lost."""
+        disks = _run("losetup", "-n", "-O", "NAME", "-j", self._file, may_fail=True).split()
+        for disk in disks:
+            for place in _run("findmnt", "-n", "-o", "TARGET", "-S", disk, may_fail=True).splitlines():
+                # A file system that is busy, or whose drive has no power, is detached.
+                if not _run("umount", place, may_fail=True, tells=True):
+                    _run("umount", "-l", place)
+            _run("losetup", "-d", disk, may_fail=True)
+        if os.path.ismount(self._file.parent):
+            _run("umount", "-l", self._file.parent)
+
+    @property
+    def _file(self) -> Path:
+        """The file that nbdfuse makes of the drive."""
+        return self.path.absolute().with_name(f"{self.path.name}.file") / "drive"
+
+    def _order(self, word: str) -> dict[str, Any]:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            try:
+                connection.connect(os.fspath(orders_path(self.path)))
+                connection.sendall(f"{word}\n".encode())
+                answer = b"".join(iter(lambda: self._receive(connection), b""))
+            except OSError as error:
+                raise OutputError(
+                    f"no drive is served on {self.path}: {error.strerror or error}\n"
+                    "  remedy: start one with `nandlab serve`, or name its socket with --socket"
+                ) from None
+        if not answer:
+            raise OutputError(f"the server of {self.path} has ended without an answer")
+        parsed: dict[str, Any] = json.loads(answer)
+        if "error" in parsed:
+            raise OutputError(f"{word}: {parsed['error']}")
+        result: dict[str, Any] = parsed["ok"]
+        return result
+
+    @staticmethod
+    def _receive(connection: socket.socket) -> bytes:
+        part = connection.recv(1 << 16)
+        if part.endswith(b"\n"):
+            # The answer is one line; the server would wait for further orders.
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_WR)
+        return part
+
+
+def _run(*words: str | os.PathLike[str], may_fail: bool = False, tells: bool = False) -> str:
+    """The output of a program; with `tells` a text that is empty only if the program has failed."""
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        raise OutputError(f"{words[0]} is missing: install it") from None
+    if done.returncode != 0 and not may_fail:
+        raise OutputError(f"{' '.join(map(str, words))}: {done.stderr.strip()}")
+    if tells:
+        return "" if done.returncode else "done"
+    return done.stdout if done.returncode == 0 else ""
+
+
+@contextlib.contextmanager
+def serve(spec: str | os.PathLike[str], *options: str, speed: str | float = 1) -> Iterator[Drive]:
+    """Serve the drive of a spec file while the block runs; `options` are those of the command `nandlab serve`.
+
+    The drive listens on a Unix socket of its own unless `options` has --socket.
+    """
+    with tempfile.TemporaryDirectory(prefix="nandlab-") as own:
+        path = Path(own) / "drive.sock"
+        words = ["serve", os.fspath(spec), "--socket", os.fspath(path), "--speed", str(speed), *options]
+        if "--socket" in options:
+            path = Path(options[len(options) - 1 - options[::-1].index("--socket") + 1])
+        command = [sys.executable, "-m", "nandlab", *words]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            try:
+                assert process.stdout is not None
+                uri = process.stdout.readline().strip()
+                if not uri:
+                    raise OutputError(f"the drive cannot be served: `nandlab {' '.join(words)}` has ended")
+                yield Drive(path, uri)
+            finally:
+                if process.poll() is None:
+                    process.send_signal(signal.SIGTERM)
+                process.communicate()
