@@ -118,15 +118,16 @@ class Drive:
 
     def unmount(self) -> None:
         """Unmount the drive's file system. Without power, what was not written is lost."""
-        disks = _run("losetup", "-n", "-O", "NAME", "-j", self._file, may_fail=True).split()
-        for disk in disks:
+        file = str(self._file)
+        # The file cannot be looked at when nbdfuse has ended with the drive's power.
+        rows = (row.split(maxsplit=1) for row in _run("losetup", "-l", "-n", "-O", "NAME,BACK-FILE").splitlines())
+        for disk in [row[0] for row in rows if row[1:] and row[1].strip().removesuffix(" (deleted)") == file]:
             for place in _run("findmnt", "-n", "-o", "TARGET", "-S", disk, may_fail=True).splitlines():
                 # A file system that is busy, or whose drive has no power, is detached.
                 if not _run("umount", place, may_fail=True, tells=True):
                     _run("umount", "-l", place)
             _run("losetup", "-d", disk, may_fail=True)
-        if os.path.ismount(self._file.parent):
-            _run("umount", "-l", self._file.parent)
+        _run("umount", "-l", self._file.parent, may_fail=True)
 
     @property
     def _file(self) -> Path:

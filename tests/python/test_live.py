@@ -42,6 +42,9 @@ program = "300us"
 erase = "1ms"
 """
 
+#: A write cache without a capacitor.
+CACHE = ("--set", "cache.size=1MiB", "--set", "cache.dirty_budget=1.0")
+
 
 def needs(*programs):
     """Skip the test by the names of the programs that are missing."""
@@ -159,20 +162,16 @@ def test_orders_that_are_no_orders_do_no_harm(spec):
 def test_qemu_io_loses_what_it_has_not_flushed(spec):
     def io(*commands):
         words = [word for command in commands for word in ("-c", command)]
-        return run("qemu-io", "-f", "raw", *words, drive.uri)
+        # By default qemu-io makes every write FUA.
+        return run("qemu-io", "-f", "raw", "-t", "writeback", *words, drive.uri)
 
-    with live.serve(spec, "--set", "cache.size=1MiB", speed="max") as drive:
+    with live.serve(spec, *CACHE, speed="max") as drive:
         io("write -P 1 0 64k", "flush", "write -f -P 2 64k 4k", "write -P 3 100 1000", "discard 1M 64k")
         io("read -P 2 64k 4k", "read -P 3 100 1000", "read -P 1 1100 2k", "read -P 0 1M 64k")
-        writer = ["qemu-io", "-f", "raw", drive.uri]
-        with subprocess.Popen(writer, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-            process.stdin.write("write -P 9 2M 256k\nread -P 9 2M 256k\n")
-            process.stdin.flush()
-            while "read 262144/262144" not in process.stdout.readline():
-                pass
-            drive.cut()
-            process.stdin.close()
-            process.wait()
+        # Without `abort` qemu-io flushes at its end.
+        words = ["qemu-io", "-f", "raw", "-t", "writeback", "-c", "write -P 9 2M 256k", "-c", "abort", drive.uri]
+        assert subprocess.run(words, capture_output=True, check=False).returncode == -signal.SIGABRT
+        drive.cut()
         loss = drive.restore()
         assert loss["covered"] == []
         lost = {of["offset"] for of in loss["acknowledged"]}
@@ -211,6 +210,7 @@ def fio_job(drive, tmp_path, kind, depth, number):
         f"--number_ios={number}",
         "--size=256m",
         "--norandommap",
+        f"--write_iolog={tmp_path / 'log'}",
         "--output-format=json",
         cwd=tmp_path,
     )
@@ -226,11 +226,9 @@ def test_at_full_speed_a_drive_is_as_fast_as_in_a_run(spec, tmp_path, kind, dept
     with live.serve(spec, *filled, speed="max") as drive:
         fio_job(drive, tmp_path, kind, depth, number)
         served = drive.stat()
-    reads = 1.0 if kind == "randread" else 0.0
-    spec.write_text(
-        f'{SPEC}[workload]\nsynthetic = {{ requests = {number}, read_fraction = {reads}, size = "4KiB", '
-        f'address = "uniform", span = 0.64 }}\narrival = {{ queue_depth = {depth} }}\n'
-    )
+    # The run plays the requests of fio.
+    workload = f'trace = "log"\nformat = "fio-iolog"\narrival = {{ queue_depth = {depth} }}'
+    spec.write_text(f"{SPEC}[workload]\n{workload}\n")
     ran = json.loads(nandlab("run", spec, *filled, "--out", tmp_path / "out", "--json"))
     op = kind.removeprefix("rand")
     assert served["host"][op]["count"] >= number
@@ -281,7 +279,7 @@ h.trim(4096, 12288, nbd.CMD_FLAG_FUA)
 h.pwrite(b"b" * 100, 12345)
 assert h.pread(16384, 0) == b"a" * 2048 + bytes(8192) + b"a" * 2048 + bytes(57) + b"b" * 100 + bytes(3939)
 """
-    with live.serve(spec, "--set", "cache.size=1MiB", speed="max") as drive:
+    with live.serve(spec, *CACHE, speed="max") as drive:
         run("/usr/bin/python3", "-c", script, drive.uri)
         drive.cut()
         loss = drive.restore()

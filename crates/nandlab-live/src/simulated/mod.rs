@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 
 use crate::backend::{Backend, Completion, Errno, Extent, Failure, Features, Op, Order, Pace, Request};
 use crate::contents::Contents;
+use crate::memory::is_zero;
 use crate::slots::Slots;
 use data::{Data, Purpose};
 use jobs::{Job, Kind};
@@ -217,6 +218,7 @@ impl Simulated {
             let units = if payload.is_empty() { all.min(2) } else { all };
             if !self.data().reserve(units) {
                 self.sweep_if_worth_it();
+                let units = self.units_with_data(request.offset, request.len, payload);
                 if !self.data().reserve(units) {
                     return Err(Failure::new(Errno::NoSpace, NO_ROOM));
                 }
@@ -233,6 +235,18 @@ impl Simulated {
             self.busy_since = Some(self.drive.now());
         }
         Ok(())
+    }
+
+    /// The number of units of a write that may need room: all but those that become zeros as a whole.
+    fn units_with_data(&self, offset: u64, len: u64, payload: &[u8]) -> u64 {
+        let (first, end) = (offset / self.unit_bytes, (offset + len).div_ceil(self.unit_bytes));
+        let needs_room = |unit: &u64| {
+            let (from, to) = (unit * self.unit_bytes, (unit + 1) * self.unit_bytes);
+            let is_whole = offset <= from && to <= offset + len;
+            let data = || &payload[(from - offset) as usize..(to - offset) as usize];
+            !is_whole || (!payload.is_empty() && !is_zero(data()))
+        };
+        (first..end).filter(needs_room).count() as u64
     }
 
     /// Submits the next step of a job, or completes it.
@@ -443,7 +457,6 @@ impl Simulated {
             "depth": per_busy(latency_ns as f64),
             "host": summary["host"],
             "latency_us": summary["latency_us"],
-            "failed": summary["failed"],
             "waf": summary["waf"],
             "power_losses": self.power_losses,
             "contents": contents,

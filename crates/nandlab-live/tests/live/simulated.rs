@@ -34,10 +34,10 @@ const UNIT: u64 = 4096;
 /// capacitor, and with a demand map.
 const KINDS: [&[&str]; 6] = [
     &[],
-    &["ftl.buffer=64KiB"],
+    &["ftl.buffer=64KiB", "drive.page_size=16KiB", "ftl.mapping_unit=4KiB"],
     &["cache.size=64KiB", "cache.access=1us"],
     &["cache.size=64KiB", "cache.access=1us", "cache.flush_to=cache", "capacitor.capacitance=10mF"],
-    &["ftl.map=demand", "drive.page_size=16KiB", "drive.pages_per_block=32"],
+    &["ftl.map=demand", "drive.pages_per_block=32"],
     &["drive.cell=mlc", "drive.pages_per_block=32"],
 ];
 
@@ -99,10 +99,6 @@ fn read(drive: &mut Simulated, offset: u64, len: u64) -> Outcome {
 
 fn write(drive: &mut Simulated, offset: u64, payload: &[u8]) {
     one(drive, request(Op::Write, offset, payload.len() as u64), payload).expect("a write succeeds");
-}
-
-fn flush(drive: &mut Simulated) {
-    one(drive, request(Op::Flush, 0, 0), &[]).expect("a flush succeeds");
 }
 
 fn order(drive: &mut Simulated, order: Order) -> Value {
@@ -229,9 +225,7 @@ proptest! {
         kind in 0..KINDS.len(),
         wait in 0..6u32,
     ) {
-        let sets = KINDS[kind];
-        prop_assume!(!sets.contains(&"drive.page_size=16KiB"));
-        let mut drive = drive(sets, &options(MAX));
+        let mut drive = drive(KINDS[kind], &options(MAX));
         // By LPN: numbers of the newest write, of the newest completed one, and of the newest flushed one.
         let (mut newest, mut completed, mut flushed) = ([0u64; 40], [0u64; 40], [0u64; 40]);
         let (mut number, mut next) = (0u64, 0usize);
