@@ -333,9 +333,10 @@ def test_sqlite_keeps_committed_transactions_over_a_power_loss(spec, tmp_path):
     with live.serve(spec, speed="max") as drive:
         with mounted(drive, tmp_path) as place:
             base = sqlite3.connect(place / "data.db", isolation_level=None)
-            base.execute("PRAGMA synchronous=FULL")
+            # With FULL the removal of the journal, which commits, is not synced: the last transaction is lost.
+            base.execute("PRAGMA synchronous=EXTRA")
             base.execute("CREATE TABLE t (n INTEGER PRIMARY KEY, text TEXT)")
-            for number in range(200):
+            for number in range(100):
                 base.execute("INSERT INTO t VALUES (?, ?)", (number, "x" * 500))
             drive.cut()
             base.close()
@@ -343,7 +344,7 @@ def test_sqlite_keeps_committed_transactions_over_a_power_loss(spec, tmp_path):
         with mounted(drive, tmp_path) as place:
             base = sqlite3.connect(place / "data.db")
             assert base.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-            assert base.execute("SELECT count(*) FROM t").fetchone() == (200,)
+            assert base.execute("SELECT count(*) FROM t").fetchone() == (100,)
             base.close()
 
 
@@ -368,8 +369,8 @@ def test_pgbench_runs_and_postgresql_recovers(spec, tmp_path):
             postgres("initdb", "-D", data, "-A", "trust")
             postgres("pg_ctl", "-D", data, "-w", "-l", data / "log", "-o", f"{settings}{data}", "start")
             postgres("pgbench", "-h", data, "-i", "-q", "-s", "1", "postgres")
-            shown = postgres("pgbench", "-h", data, "-c", "4", "-t", "50", "postgres")
-            assert "200/200" in shown
+            shown = postgres("pgbench", "-h", data, "-c", "4", "-t", "10", "postgres")
+            assert "40/40" in shown
             drive.cut()
             pid = int((data / "postmaster.pid").read_text().split()[0])
             os.kill(pid, signal.SIGKILL)
@@ -380,5 +381,5 @@ def test_pgbench_runs_and_postgresql_recovers(spec, tmp_path):
             (data / "postmaster.pid").unlink(missing_ok=True)
             postgres("pg_ctl", "-D", data, "-w", "-l", data / "log", "-o", f"{settings}{data}", "start")
             rows = postgres("psql", "-h", data, "-At", "-c", "SELECT count(*) FROM pgbench_history", "postgres")
-            assert re.fullmatch(r"200\s*", rows)
+            assert re.fullmatch(r"40\s*", rows)
             postgres("pg_ctl", "-D", data, "-m", "fast", "stop")

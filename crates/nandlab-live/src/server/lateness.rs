@@ -15,7 +15,7 @@ const WAITS: (u32, Span) = (200, Span::from_ns(100_000));
 /// The share of a request's time by which replies may be late on average.
 const SHARE_MAX: f64 = 0.1;
 
-/// Lateness of replies: from the time at which they are due to that at which the system has them.
+/// Lateness of replies: from the time at which they are due to that at which they are handed to the system.
 #[derive(Debug)]
 pub(super) struct Lateness {
     replies: Histogram<u64>,
@@ -59,7 +59,7 @@ impl Lateness {
         self.pending.push(due);
     }
 
-    /// The replies have been sent at the time that `now` returns.
+    /// The replies are handed to the system at the time that `now` returns.
     pub(super) fn sent(&mut self, now: impl FnOnce() -> Time) {
         if self.pending.is_empty() {
             return;

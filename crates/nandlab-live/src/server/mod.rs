@@ -700,14 +700,15 @@ impl Server {
             if backend.take_power_loss() {
                 self.end_all(now);
             }
+            // The system may run a client before it returns from the call that sends.
+            if let Some(clock) = &self.clock {
+                self.lateness.sent(|| clock.now());
+            }
             std::mem::swap(&mut self.active, &mut self.sending);
             for number in 0..self.sending.len() {
                 self.send(self.sending[number])?;
             }
             self.sending.clear();
-            if let Some(clock) = &self.clock {
-                self.lateness.sent(|| clock.now());
-            }
             if self.active.is_empty() {
                 return Ok(());
             }
