@@ -1,4 +1,4 @@
-"""Measures the processor time of a request in NBD servers: the memory server of nandlab-live, and nbdkit's memory plugin.
+"""Measures the processor time of a request in NBD servers: the memory server of nandlab-live, and nbdkit.
 
 python tools/live_cpu.py SERVER [--requests N] [--rounds N] [--depths 1,32] [--json FILE]
 
@@ -28,7 +28,15 @@ def processor_seconds(pid: int) -> float:
 
 def send(uri: str, operation: str, depth: int, requests: int) -> float:
     """Sends requests with fio; returns its own IOPS."""
-    command = ["fio", "--name=x", "--ioengine=nbd", f"--uri={uri}", f"--rw={operation}", "--bs=4k", f"--iodepth={depth}"]
+    command = [
+        "fio",
+        "--name=x",
+        "--ioengine=nbd",
+        f"--uri={uri}",
+        f"--rw={operation}",
+        "--bs=4k",
+        f"--iodepth={depth}",
+    ]
     command += [f"--size={SIZE}", f"--number_ios={requests}", f"--io_size={requests * 4096}", "--norandommap"]
     command += ["--refill_buffers", "--randrepeat=0", "--output-format=json"]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
@@ -70,7 +78,8 @@ def main() -> None:
                 server.wait()
     for row in rows:
         print(
-            f"{row['operation']:9} QD {row['depth']:3}  nandlab {row['nandlab_us']:6.2f} us  other {row['other_us']:6.2f} us"
+            f"{row['operation']:9} QD {row['depth']:3}  nandlab {row['nandlab_us']:6.2f} us"
+            f"  other {row['other_us']:6.2f} us"
             f"  ratio {row['ratio']:.3f} ({row['ratio_min']:.3f} to {row['ratio_max']:.3f})"
             f"  IOPS {row['nandlab_iops']:,.0f} and {row['other_iops']:,.0f}"
         )
@@ -79,7 +88,12 @@ def main() -> None:
 
 
 def measure(
-    servers: dict[str, subprocess.Popen[bytes]], uris: dict[str, str], operation: str, depth: int, requests: int, rounds: int
+    servers: dict[str, subprocess.Popen[bytes]],
+    uris: dict[str, str],
+    operation: str,
+    depth: int,
+    requests: int,
+    rounds: int,
 ) -> dict[str, float | str]:
     """Medians over rounds in which the servers take turns."""
     times: dict[str, list[float]] = {name: [] for name in servers}

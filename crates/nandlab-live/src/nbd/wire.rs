@@ -1,4 +1,4 @@
-//! Numbers of the protocol, named as in the protocol document without the prefix `NBD_`.
+//! Numbers of the protocol, named as in the protocol document without the prefix NBD_.
 
 /// "NBDMAGIC", the first eight bytes of a connection.
 pub(super) const INIT_PASSWD: u64 = 0x4e42_444d_4147_4943;

@@ -33,7 +33,7 @@ impl Clock {
 }
 
 /// A timer that becomes readable at a time. A timer of the kernel is not subject to the slack of 50 us that the timeouts of
-/// `epoll_wait` and `ppoll` have (prctl(2), `PR_SET_TIMERSLACK`).
+/// epoll_wait and ppoll have (prctl(2), PR_SET_TIMERSLACK).
 #[derive(Debug)]
 pub(super) struct Timer {
     fd: OwnedFd,

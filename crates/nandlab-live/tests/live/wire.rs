@@ -50,7 +50,7 @@ pub(crate) fn option(number: u32, data: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Data of `NBD_OPT_INFO` and `NBD_OPT_GO`.
+/// Data of NBD_OPT_INFO and NBD_OPT_GO.
 pub(crate) fn info_data(name: &str, wanted: &[u16]) -> Vec<u8> {
     let mut data = (name.len() as u32).to_be_bytes().to_vec();
     data.extend(name.as_bytes());
@@ -59,7 +59,7 @@ pub(crate) fn info_data(name: &str, wanted: &[u16]) -> Vec<u8> {
     data
 }
 
-/// Data of `NBD_OPT_LIST_META_CONTEXT` and `NBD_OPT_SET_META_CONTEXT`.
+/// Data of NBD_OPT_LIST_META_CONTEXT and NBD_OPT_SET_META_CONTEXT.
 pub(crate) fn context_data(name: &str, queries: &[&str]) -> Vec<u8> {
     let mut data = (name.len() as u32).to_be_bytes().to_vec();
     data.extend(name.as_bytes());
