@@ -5,7 +5,8 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io;
 use rustix::time::{ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
 
-const SECOND: u64 = 1_000_000_000;
+/// Nanoseconds of a second.
+pub(super) const SECOND: u64 = 1_000_000_000;
 
 /// The time since the server began to run, by the monotonic clock of the system. A live drive serves real programs, so
 /// this is the one place where a wall clock is read.

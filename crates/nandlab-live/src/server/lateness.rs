@@ -5,8 +5,7 @@ use nandlab_base::base::units::{Span, Time};
 use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::{Value, json};
 
-use super::SECOND;
-use super::clock::{Clock, Timer};
+use super::clock::{Clock, SECOND, Timer};
 
 /// The longest lateness that percentiles distinguish: an hour.
 const MAX: u64 = 3600 * SECOND;

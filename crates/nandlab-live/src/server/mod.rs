@@ -25,14 +25,12 @@ use rustix::net::{RecvFlags, SendFlags};
 use crate::backend::{Backend, Extent, Op, Order, Pace};
 use crate::nbd::{Call, Command, Export, ExportError, Session};
 use crate::slots::Slots;
-use clock::{Clock, Timer};
+use clock::{Clock, SECOND, Timer};
 use lateness::Lateness;
 pub use listen::{ListenError, Listener};
 use orders::{Line, Orderer};
 use pauses::Pauses;
 use serde_json::{Value, json};
-
-const SECOND: u64 = 1_000_000_000;
 
 /// Bytes of replies that are sent before further answers are asked for. So many are still in the processor's cache.
 const SEND: usize = 256 << 10;
