@@ -432,8 +432,9 @@ impl Server {
         let next = [event, handshake, self.opens_at, self.ends_at].into_iter().flatten().min();
         let polls = next.is_some_and(|next| next <= clock.now().saturating_add(self.settings.spin));
         // The end of a client's silence moves with each reply: a timer that is early is set again only when it rings.
-        let is_early = next.is_some() && self.timer.at() <= next && self.timer.at().is_some();
-        if !polls && !(is_early && event.is_some() && self.next_silence().is_some()) {
+        let is_early = self.timer.at().is_some_and(|at| next.is_some_and(|next| at <= next));
+        let may_ring_early = is_early && self.next_silence().is_some();
+        if !polls && !may_ring_early {
             self.timer.set(clock, next)?;
         }
         Ok(polls)
