@@ -125,6 +125,8 @@ def test_a_signal_ends_the_server_which_prints_its_results(spec, tmp_path):
         (["--speed", "0"], "neither max nor a number"),
         (["--speed", "fast"], "neither max nor a number"),
         (["--gather", "4"], "only with --speed max"),
+        (["--patience", "1s"], "only with --speed max"),
+        (["--speed", "max", "--patience", "5"], "--patience: 5 is no time with a unit"),
         (["--speed", "max", "--gather", "0"], "not from 1"),
         (["--cut-every", "5"], "no time with a unit"),
         (["--cut-every", "1us"], "not from 1 ms"),
@@ -223,7 +225,8 @@ def fio_job(drive, tmp_path, kind, depth, number):
 def test_at_full_speed_a_drive_is_as_fast_as_in_a_run(spec, tmp_path, kind, depth):
     number = {1: 1000, 32: 8000, 256: 16000}[depth]
     filled = ["--set", "precondition.used=0.9", "--set", "precondition.valid=1.0"]
-    with live.serve(spec, *filled, speed="max") as drive:
+    # Also a busy machine lets fio run within 0.1 s.
+    with live.serve(spec, *filled, "--patience", "100ms", speed="max") as drive:
         fio_job(drive, tmp_path, kind, depth, number)
         served = drive.stat()
     # The run plays the requests of fio.
@@ -378,8 +381,17 @@ def test_pgbench_runs_and_postgresql_recovers(spec, tmp_path):
         assert drive.restore()["covered"] == []
         with mounted(drive, tmp_path) as place:
             data = place / "pg"
-            (data / "postmaster.pid").unlink(missing_ok=True)
-            postgres("pg_ctl", "-D", data, "-w", "-l", data / "log", "-o", f"{settings}{data}", "start")
+            # The machine has not been restarted with the drive, so the process that these name may still count as one.
+            for lock in ["postmaster.pid", ".s.PGSQL.5432.lock"]:
+                (data / lock).unlink(missing_ok=True)
+            log = tmp_path / "log"  # not on the drive, so that a failure shows it
+            log.touch()
+            shutil.chown(log, "postgres", "postgres")
+            try:
+                postgres("pg_ctl", "-D", data, "-w", "-l", log, "-o", f"{settings}{data}", "start")
+            except AssertionError as failure:
+                failure.add_note(log.read_text())
+                raise
             rows = postgres("psql", "-h", data, "-At", "-c", "SELECT count(*) FROM pgbench_history", "postgres")
             assert re.fullmatch(r"40\s*", rows)
             postgres("pg_ctl", "-D", data, "-m", "fast", "stop")

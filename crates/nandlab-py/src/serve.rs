@@ -60,6 +60,7 @@ mod linux {
         allow_remote: bool,
         orders: PathBuf,
         is_spinning: bool,
+        patience: Option<Span>,
         cut_after: Option<u64>,
         options: Options,
     }
@@ -86,6 +87,7 @@ mod linux {
                 allow_remote: value(options, "allow_remote")?.unwrap_or(false),
                 orders: value(options, "orders")?.ok_or_else(|| missing("orders"))?,
                 is_spinning: value(options, "spin")?.unwrap_or(false),
+                patience: value::<u64>(options, "patience_ns")?.map(Span::from_ns),
                 cut_after: value(options, "cut_after")?,
                 options: Options {
                     speed,
@@ -143,7 +145,9 @@ mod linux {
             ),
         })?;
         let spin = if wanted.is_spinning { SPIN } else { Span::ZERO };
-        let settings = Settings { pause: Span::ZERO, spin, ..Settings::default() };
+        let usual = Settings::default();
+        let patience = wanted.patience.unwrap_or(usual.patience);
+        let settings = Settings { pause: Span::ZERO, spin, patience, ..usual };
         let mut export = Export::new(drive.features());
         export.description = "a simulated drive".to_owned();
         let mut server = Server::new(export, listeners, settings).map_err(|error| error.to_string())?;

@@ -69,6 +69,12 @@ nandlab serve drive.toml --cut-every 30s
         "sees fewer outstanding requests.",
     )
     parser.add_argument(
+        "--patience",
+        metavar="T",
+        help="With --speed max: the longest time of this machine for which simulated time waits for a client that sends "
+        "nothing, 10ms when absent (us, ms, s, min, h). A busy machine needs more.",
+    )
+    parser.add_argument(
         "--data",
         type=Path,
         metavar="DIR",
@@ -91,6 +97,10 @@ def serve(options: argparse.Namespace) -> End:
     speed = _speed(options.speed)
     if speed is not None and options.gather is not None:
         raise OutputError("--gather: replies wait for each other only with --speed max\n  remedy: leave out --gather")
+    if speed is not None and options.patience is not None:
+        raise OutputError(
+            "--patience: simulated time waits for clients only with --speed max\n  remedy: leave out --patience"
+        )
     for name, value in (("--gather", options.gather), ("--cut-after", options.cut_after)):
         if value is not None and not 1 <= value < 2**31:
             raise OutputError(f"{name}: {value} is not from 1 to 2^31 - 1")
@@ -114,7 +124,8 @@ def serve(options: argparse.Namespace) -> End:
         "spin": options.spin,
         "memory": (free if free is not None else 1 << 33) // 2,
         "data": options.data,
-        "cut_every_ns": None if options.cut_every is None else _nanoseconds(options.cut_every),
+        "cut_every_ns": None if options.cut_every is None else _nanoseconds("--cut-every", options.cut_every),
+        "patience_ns": None if options.patience is None else _nanoseconds("--patience", options.patience),
         "cut_after": options.cut_after,
     }
 
@@ -163,16 +174,16 @@ def _speed(text: str) -> float | None:
     return speed
 
 
-def _nanoseconds(text: str) -> int:
-    """A time with a unit, at least a millisecond."""
+def _nanoseconds(option: str, text: str) -> int:
+    """The value of an option that is a time with a unit, at least a millisecond."""
     found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?([a-z]+)", text)
     if found is None or found[2] not in _TIMES:
         raise OutputError(
-            f"--cut-every: {text} is no time with a unit\n  remedy: write for example 30s (us, ms, s, min, h)"
+            f"{option}: {text} is no time with a unit\n  remedy: write for example 30s (us, ms, s, min, h)"
         )
     nanoseconds = round(float(found[1]) * _TIMES[found[2]])
     if not 1_000_000 <= nanoseconds < 2**60:
-        raise OutputError(f"--cut-every: {text} is not from 1 ms to 36 years")
+        raise OutputError(f"{option}: {text} is not from 1 ms to 36 years")
     return nanoseconds
 
 

@@ -35,6 +35,42 @@ fn when(completions: &[(u64, u64)], id: u64) -> u64 {
     completions.iter().find(|c| c.0 == id).expect("the request is completed").1
 }
 
+/// A drive is led from one next event to the next: between two of them nothing happens, and at rest there is none.
+#[test]
+fn next_events_lead_through_a_run() {
+    for sets in
+        [&[][..], &["cache.size=64KiB", "cache.access=1us"], &["drive.op=0.3", "precondition.used=0.8"]]
+    {
+        let requests = |drive: &mut Drive| {
+            for number in 0..200 {
+                let op = if number % 3 == 0 { Op::Read } else { Op::Write };
+                submit(drive, op, number * 7 % 29 * PAGE, PAGE);
+            }
+            submit(drive, Op::Flush, 0, 0);
+        };
+        let mut twin = Drive::new(&spec(TINY, sets));
+        requests(&mut twin);
+        let expected = all(&mut twin);
+        let mut drive = Drive::new(&spec(TINY, sets));
+        assert_eq!(drive.next_event(), None, "a drive at rest: {sets:?}");
+        requests(&mut drive);
+        // Reads of what nobody has written are completed without an event.
+        let mut done: Vec<(u64, u64)> = drive.completions().map(|c| (c.id, c.completed.ns())).collect();
+        while let Some(next) = drive.next_event() {
+            assert!(next >= drive.now());
+            if next > drive.now() {
+                drive.advance(at(next.ns() - 1));
+                assert_eq!(drive.completions().count(), 0, "something was completed before the next event");
+                assert_eq!(drive.next_event(), Some(next));
+            }
+            drive.advance(next);
+            done.extend(drive.completions().map(|c| (c.id, c.completed.ns())));
+        }
+        assert_eq!(done, expected, "{sets:?}");
+        drive.audit().unwrap();
+    }
+}
+
 #[test]
 fn a_flush_completes_with_the_last_write_before_it() {
     let mut drive = Drive::new(&spec(TINY, &[]));
