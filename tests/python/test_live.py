@@ -225,10 +225,16 @@ def fio_job(drive, tmp_path, kind, depth, number):
 def test_at_full_speed_a_drive_is_as_fast_as_in_a_run(spec, tmp_path, kind, depth):
     number = {1: 1000, 32: 8000, 256: 16000}[depth]
     filled = ["--set", "precondition.used=0.9", "--set", "precondition.valid=1.0"]
-    # Also a busy machine lets fio run within 0.1 s.
-    with live.serve(spec, *filled, "--patience", "100ms", speed="max") as drive:
-        fio_job(drive, tmp_path, kind, depth, number)
-        served = drive.stat()
+    for _ in range(3):
+        with live.serve(spec, *filled, "--patience", "100ms", speed="max") as drive:
+            fio_job(drive, tmp_path, kind, depth, number)
+            served = drive.stat()
+        # At the end of the job the server waits in vain for at most `depth` requests. More waits in vain mean that the
+        # machine did not let fio run for 0.1 s.
+        if served["server"]["silences"] <= depth:
+            break
+    else:
+        pytest.skip("the machine is too busy for fio")
     # The run plays the requests of fio.
     workload = f'trace = "log"\nformat = "fio-iolog"\narrival = {{ queue_depth = {depth} }}'
     spec.write_text(f"{SPEC}[workload]\n{workload}\n")
