@@ -71,8 +71,8 @@ nandlab serve drive.toml --cut-every 30s
     parser.add_argument(
         "--patience",
         metavar="T",
-        help="With --speed max: the longest time of this machine for which simulated time waits for a client that sends "
-        "nothing, 10ms when absent (us, ms, s, min, h). A busy machine needs more.",
+        help="With --speed max: the longest time of this machine for which simulated time waits for a client that "
+        "sends nothing, 10ms when absent (us, ms, s, min, h). A busy machine needs more.",
     )
     parser.add_argument(
         "--data",
