@@ -50,6 +50,11 @@ impl<T: Clone> Huge<T> {
         Self(vec)
     }
 
+    /// Bytes of the array, those of memory pages included that have never been accessed.
+    pub fn bytes(&self) -> u64 {
+        size_of_val(self.0.as_slice()) as u64
+    }
+
     /// Prefetches the element at `index` into the CPU's cache; `index` may be out of range.
     #[inline(always)]
     pub fn prefetch(&self, index: usize) {

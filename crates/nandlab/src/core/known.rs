@@ -14,6 +14,11 @@ impl KnownErrors {
         Self(Huge::filled(0.0, units as usize))
     }
 
+    /// Bytes of the array by unit.
+    pub(super) fn bytes(&self) -> u64 {
+        self.0.bytes()
+    }
+
     /// Prefetches the known errors of a unit into the CPU's cache.
     #[inline(always)]
     pub(super) fn prefetch(&self, unit: UnitId) {

@@ -35,6 +35,11 @@ impl ReadLevels {
         }
     }
 
+    /// Bytes of the tables.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.units.bytes() + self.superblocks.bytes()
+    }
+
     /// Forgets all levels, at power loss.
     pub fn forget(&mut self) {
         self.units = Huge::zeroed(self.units.len());

@@ -63,6 +63,12 @@ pub(crate) trait Mechanism<P: Probe> {
     /// follows from them.
     fn loaded(&mut self, _offline: &mut Offline<'_, P>) {}
 
+    /// Bytes of the mechanism's arrays whose sizes follow from the spec, those of entries included that have never been
+    /// written.
+    fn bytes(&self) -> u64 {
+        0
+    }
+
     /// Checks that the mechanism agrees with the core. If the drive is at rest, also checks that the mechanism has
     /// nothing under way.
     ///
@@ -173,6 +179,10 @@ impl<P: Probe, M: Mechanism<P>> Mechanism<P> for Option<M> {
         if let Some(mechanism) = self {
             mechanism.loaded(offline);
         }
+    }
+
+    fn bytes(&self) -> u64 {
+        self.as_ref().map_or(0, M::bytes)
     }
 
     fn audit(&self, core: &Core<P>, rest: Rest) -> Result<(), String> {

@@ -294,6 +294,12 @@ impl<P: Probe> Core<P> {
         self.wakes.push_space(lane);
     }
 
+    /// Bytes of the arrays of flash, map and device, and of what the core keeps by unit and by superblock.
+    pub(crate) fn bytes(&self) -> u64 {
+        let by_unit = self.read_counts.bytes() + self.parts.bytes() + self.physics.known.bytes();
+        self.array.bytes() + self.ftl.bytes() + self.device.bytes() + self.levels.bytes() + by_unit
+    }
+
     /// Queues a wake, which the event loop serves before the next event.
     #[inline]
     pub(crate) fn wake(&mut self, wake: Wake) {

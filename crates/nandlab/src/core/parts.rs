@@ -19,6 +19,11 @@ impl Parts {
         Self(Huge::filled(0, units as usize))
     }
 
+    /// Bytes of the array by unit.
+    pub(super) fn bytes(&self) -> u64 {
+        self.0.bytes()
+    }
+
     /// Prefetches what is kept of a unit into the CPU's cache.
     #[inline(always)]
     pub(crate) fn prefetch(&self, unit: UnitId) {

@@ -17,6 +17,11 @@ impl ReadCounts {
         Self { reads: Huge::filled(0, units), hot_reads: hot_reads.unwrap_or(u32::MAX) }
     }
 
+    /// Bytes of the counts.
+    pub(super) fn bytes(&self) -> u64 {
+        self.reads.bytes()
+    }
+
     /// Prefetches the count of a unit into the CPU's cache.
     #[inline(always)]
     pub(super) fn prefetch(&self, unit: UnitId) {

@@ -260,6 +260,12 @@ impl DemandMap {
         is_known.then(|| image[lpn.index()].checked_sub(1).map(UnitId))
     }
 
+    /// Bytes of the cache, of the array of translation pages, and of the arrays by LPN.
+    pub fn bytes(&self) -> u64 {
+        let pages = size_of_val(&*self.pages) as u64;
+        self.cache.bytes() + self.dirty.bytes() + pages + self.image.as_ref().map_or(0, Huge::bytes)
+    }
+
     /// Checks that the cache and the dirty bits are consistent and, with an image, that the mappings in flash agree
     /// with the map.
     ///

@@ -601,6 +601,11 @@ impl<P: Probe> Mechanism<P> for Mapping {
         self.demand.trust_flash(&offline.ftl().map);
     }
 
+    fn bytes(&self) -> u64 {
+        let pages = self.demand.pages.len() as u64;
+        self.demand.bytes() + self.insertions.as_ref().map_or(0, |_| pages * Insertions::BYTES_PER_PAGE)
+    }
+
     fn audit(&self, core: &Core<P>, rest: Rest) -> Result<(), String> {
         self.demand.audit(&core.ftl().map)?;
         if rest == Rest::Full {

@@ -1,9 +1,10 @@
 //! Queries of a drive's state, and the events of the clocks of power, link and controller.
 
 use super::Drive;
+use super::mechanisms::each_mechanism;
 use crate::base::geometry::{LaneId, Lpn, SuperblockId, UnitId};
 use crate::capacitor::{CapacitorState, Stage};
-use crate::core::Component;
+use crate::core::{Component, Mechanism};
 use crate::host::{ControllerState, LinkEnd, LinkState};
 use crate::probe::Probe;
 use crate::refresh::{ErrorCacheState, PartialState};
@@ -51,6 +52,14 @@ impl<P: Probe> Drive<P> {
             None => Version::Unmapped,
             Some(unit) => Version::Written(self.core.sequence_of(unit)),
         }
+    }
+
+    /// Bytes of memory of the drive's arrays whose sizes follow from the spec, those of entries included that have never
+    /// been written. [`Memory`](crate::runner::Memory) estimates them before the drive is built.
+    pub fn bytes(&self) -> u64 {
+        let mut bytes = self.core.bytes();
+        each_mechanism!(&self, |mechanism| bytes += Mechanism::<P>::bytes(mechanism));
+        bytes
     }
 
     /// The write cache in units: its size, its dirty budget, and its dirty units. All are 0 without a write cache.

@@ -25,6 +25,11 @@ impl OnDies {
         Self { programmed: Huge::zeroed(dies), ahead: BTreeMap::new(), stripes: geometry.stripes }
     }
 
+    /// Bytes of the array by superblock and die.
+    pub(super) fn bytes(&self) -> u64 {
+        self.programmed.bytes()
+    }
+
     /// The index in `programmed` of the die of unit `unit` of `superblock`, and the unit's number among those on this
     /// die.
     fn place(&self, superblock: SuperblockId, unit: u32) -> (usize, u32) {

@@ -32,6 +32,11 @@ impl FreeSuperblocks {
         self.heap.len() as u32
     }
 
+    /// Bytes of the entries for which there is memory.
+    pub fn bytes(&self) -> u64 {
+        (self.heap.capacity() * size_of::<Reverse<(u32, u32, u32)>>()) as u64
+    }
+
     /// Whether there is no free superblock.
     pub fn is_empty(&self) -> bool {
         self.heap.is_empty()

@@ -105,6 +105,12 @@ pub struct Ftl {
 const FLUSH_KEEPS_SUPERBLOCKS: u32 = 1;
 
 impl Ftl {
+    /// Bytes of the map, the bits of valid units and the lists of free superblocks.
+    pub fn bytes(&self) -> u64 {
+        let free = self.lanes.iter().map(|lane| lane.free.bytes()).sum::<u64>();
+        self.map.bytes() + self.valid.bytes() + self.index.bytes() + free
+    }
+
     /// The FTL of a drive whose shapes differ from those of this FTL in their times only.
     pub(crate) fn with_shapes(mut self, shapes: Shapes) -> Self {
         self.shapes = shapes;

@@ -66,7 +66,7 @@ pub enum OwnLpns {
 
 impl OwnLpns {
     /// The number of LPNs in a drive with `logical` logical units and `units` units.
-    fn count(self, logical: u32, units: u32) -> u32 {
+    pub fn count(self, logical: u32, units: u32) -> u32 {
         match self {
             Self::None => 0,
             Self::PerLogical(each) => logical.div_ceil(each),

@@ -51,6 +51,11 @@ impl UnitMap {
         self.mapped
     }
 
+    /// Bytes of the entries.
+    pub fn bytes(&self) -> u64 {
+        self.entries.bytes()
+    }
+
     /// The number of logical units.
     pub fn len(&self) -> u32 {
         self.entries.len() as u32

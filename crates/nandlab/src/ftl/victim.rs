@@ -88,6 +88,11 @@ pub struct LeastValid {
 }
 
 impl LeastValid {
+    /// Bytes of the index.
+    pub fn bytes(&self) -> u64 {
+        (size_of_val(&*self.groups) + size_of_val(&*self.rows)) as u64
+    }
+
     /// An index of `lanes` lanes without full superblocks.
     pub fn new(lanes: u32, superblocks_per_lane: u32) -> Self {
         let groups_per_lane = (superblocks_per_lane as usize).div_ceil(GROUP);

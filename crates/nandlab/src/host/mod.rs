@@ -102,6 +102,10 @@ impl<P: Probe> Mechanism<P> for Host {
         self.merging = Merging::default();
     }
 
+    fn bytes(&self) -> u64 {
+        self.promises.as_ref().map_or(0, |promises| promises.bytes())
+    }
+
     fn audit(&self, core: &Core<P>, rest: Rest) -> Result<(), String> {
         if let Some(buffer) = &self.buffer {
             buffer.audit(core)?;

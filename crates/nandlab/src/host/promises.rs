@@ -71,6 +71,11 @@ impl Promises {
         }
     }
 
+    /// Bytes of the array by LPN.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.units.bytes()
+    }
+
     fn unit(&mut self, lpn: Lpn) -> &mut [u64] {
         &mut self.units[FIELDS * lpn.index()..][..FIELDS]
     }

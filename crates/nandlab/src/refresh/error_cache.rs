@@ -83,6 +83,11 @@ impl ErrorCache {
         }
     }
 
+    /// Bytes of the array by unit, and of the entries for which there is memory.
+    pub(crate) fn bytes_of_arrays(&self) -> u64 {
+        self.slots.bytes() + (self.entries.capacity() * size_of::<UnitErrors>()) as u64
+    }
+
     /// Bytes of the entry of a unit with this RBER: a header, and a position for each error; 0 for a unit without
     /// errors.
     fn entry_bytes(&self, rber: f64) -> u64 {

@@ -187,6 +187,10 @@ impl<P: Probe> Mechanism<P> for Refreshing {
         self.refresh.spread_overdue(offline, skipped.seed);
     }
 
+    fn bytes(&self) -> u64 {
+        self.refresh.since.bytes() + self.error_cache.as_ref().map_or(0, ErrorCache::bytes_of_arrays)
+    }
+
     fn audit(&self, core: &Core<P>, rest: Rest) -> Result<(), String> {
         if let Some(partial) = &self.partial {
             partial.audit(core, rest.is_at_rest())?;

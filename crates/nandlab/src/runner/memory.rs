@@ -6,10 +6,12 @@
 
 use crate::base::geometry::Geometry;
 use crate::demand_map::{ENTRY_BYTES, Mapping};
+use crate::drive::spec::streams;
 use crate::drive::spec::{
     Address, EcCacheSpec, MapSpec, PreconditionSpec, RberSpec, RefreshPolicySpec, Source, Spec, SyntheticSpec,
 };
 use crate::flash::{CopybackErrors, Ecc, Rare, Superblock};
+use crate::ftl::streams::StreamSpec;
 use crate::host::{Oracle, Promises};
 use crate::report::Table;
 use crate::sched::Device;
@@ -113,6 +115,9 @@ impl Memory {
         let translation_pages = logical_units.div_ceil(entries_per_page);
         let translation_bytes =
             demand.map_or(0, |(_, write_back)| translation_pages * Mapping::bytes_per_page(write_back));
+        let of_own =
+            |stream: &StreamSpec| u64::from(stream.lpns.count(geometry.logical_units, geometry.units));
+        let own_lpns: u64 = streams(spec).iter().map(of_own).sum();
         let bytes_per_lpn = 4
             + when(demand.is_some(), 5)
             + when(demand.is_some() && verify, 4)
@@ -144,7 +149,7 @@ impl Memory {
             touched.precondition_bytes.max(recovery).max(superblocks * Table::BYTES_PER_SUPERBLOCK);
         Self {
             pages: touched.physical * lazily_zeroed + units * filled_at_once + ages + valid_bits,
-            map: touched.logical * bytes_per_lpn + translation_bytes,
+            map: touched.logical * bytes_per_lpn + 4 * own_lpns + translation_bytes,
             blocks: superblocks
                 * ((size_of::<Superblock>() + size_of::<Rare>()) as u64
                     + SUPERBLOCK_EXTRA_BYTES

@@ -68,6 +68,11 @@ impl Partners {
         (superblocks_on_dies * size_of::<Ends>()) as u64
     }
 
+    /// [`Partners::bytes`] of these lists.
+    pub(super) fn bytes_of_ends(&self) -> u64 {
+        size_of_val(&*self.in_superblock) as u64
+    }
+
     /// Empties all lists.
     pub(super) fn clear(&mut self) {
         self.alike.clear();

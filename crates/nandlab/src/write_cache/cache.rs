@@ -126,6 +126,11 @@ impl WriteCache {
         Some(cache)
     }
 
+    /// Bytes of the array by LPN, and of the units for which there is memory.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.slots.bytes() + (self.entries.capacity() * size_of::<CachedUnit>()) as u64
+    }
+
     /// Takes fresh policies, while the cache is empty.
     pub(crate) fn set_policies(&mut self, spec: &CacheSpec, policies: CachePolicies) {
         debug_assert!(self.warm.is_empty() && self.cold.is_empty(), "the policies would not know the units");

@@ -135,6 +135,10 @@ impl<P: Probe> Mechanism<P> for Caching {
         self.update_load(offline.now());
     }
 
+    fn bytes(&self) -> u64 {
+        self.cache.bytes()
+    }
+
     fn audit(&self, _core: &Core<P>, rest: Rest) -> Result<(), String> {
         self.cache.audit()?;
         if rest.is_at_rest() { self.audit_at_rest() } else { Ok(()) }

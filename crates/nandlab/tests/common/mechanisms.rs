@@ -6,7 +6,7 @@
 
 use nandlab::base::rng::Stream;
 use nandlab::drive::Drive;
-use nandlab::drive::spec;
+use nandlab::drive::spec::{self, Spec};
 use nandlab::drive::stats::Stats;
 use nandlab::host::{Op, Request};
 use nandlab::probe::{NoProbe, Probe};
@@ -209,12 +209,16 @@ impl Mechanism {
         MECHANISMS.iter().find(|mechanism| mechanism.name == name).expect("the name of a mechanism")
     }
 
+    /// The spec of its drive, without a workload.
+    pub fn spec(&self) -> Spec {
+        let sets: Vec<String> = self.sets.concat().iter().map(|&set| set.to_owned()).collect();
+        let loaded = spec::load(BASE, "mechanisms", Path::new("."), &sets);
+        loaded.unwrap_or_else(|e| panic!("{}: {e}", self.name)).spec
+    }
+
     /// Its drive, preconditioned.
     pub fn drive(&self) -> Drive {
-        let sets: Vec<String> = self.sets.concat().iter().map(|&set| set.to_owned()).collect();
-        let loaded = spec::load(BASE, "mechanisms", Path::new("."), &sets)
-            .unwrap_or_else(|e| panic!("{}: {e}", self.name));
-        let mut drive = Drive::with_probe(&loaded.spec, NoProbe);
+        let mut drive = Drive::with_probe(&self.spec(), NoProbe);
         drive.precondition(&mut |_| true);
         drive
     }

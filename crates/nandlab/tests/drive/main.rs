@@ -32,6 +32,7 @@ mod golden_runs;
 mod host;
 mod lifetime;
 mod link;
+mod memory;
 mod migration;
 mod other_simulators;
 mod pacing;

@@ -42,6 +42,11 @@ impl MapEntries {
         Self(Vec::with_capacity(capacity as usize))
     }
 
+    /// Bytes of the slots for which there is memory.
+    pub(super) fn bytes(&self) -> u64 {
+        (self.0.capacity() * size_of::<MapEntry>()) as u64
+    }
+
     pub(super) fn len(&self) -> u32 {
         self.0.len() as u32
     }

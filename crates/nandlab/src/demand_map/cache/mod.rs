@@ -198,6 +198,11 @@ impl Cache {
         self.entries.iter().map(|entry| entry.lpn)
     }
 
+    /// Bytes of the arrays by LPN, and of the entries for which there is memory.
+    pub fn bytes(&self) -> u64 {
+        self.levels.bytes() + self.slots.bytes() + self.entries.bytes()
+    }
+
     /// Checks the consistency of entries, index and eviction order.
     ///
     /// # Errors

@@ -135,6 +135,11 @@ impl Device {
         Partners::bytes(superblocks_on_dies)
     }
 
+    /// Bytes of the array by superblock.
+    pub fn bytes(&self) -> u64 {
+        self.partners.as_ref().map_or(0, Partners::bytes_of_ends)
+    }
+
     /// The phase times.
     pub fn timing(&self) -> &Timing {
         &self.timing
