@@ -133,7 +133,8 @@ impl<P: Probe> Drive<P> {
         };
         let loss = losses.list.last_mut().expect("power has failed");
         for (&lpn, unit) in &units {
-            let held = content(Lpn(lpn)).held();
+            let content = content(Lpn(lpn));
+            let held = content.held();
             let after = AfterLoss {
                 lpn: Lpn(lpn),
                 held,
@@ -145,6 +146,11 @@ impl<P: Probe> Drive<P> {
             loss.lost.extend(promises.broken(&after));
             if unit.is_at_risk {
                 promises.keep(Lpn(lpn), held);
+            }
+            if let Content::Write(sequence) = content
+                && in_flight.contains_key(&lpn)
+            {
+                promises.on_found(Lpn(lpn), sequence);
             }
         }
         let recovered =

@@ -323,6 +323,15 @@ impl Oracle {
         }
     }
 
+    /// The unit had a write in flight. What recovery has found can be read, and flushed, so it is promised from now on.
+    fn find(&mut self, lpn: Lpn, content: Content) {
+        let (Content::Write(sequence), flushes) = (content, self.flushes) else { return };
+        let versions = &mut self.unit(lpn).versions;
+        if versions.iter().all(|version| version.sequence < sequence) && sequence > 0 {
+            versions.push(Version { sequence, is_trim: false, state: State::Acknowledged, flushes });
+        }
+    }
+
     /// Returns `Ok` if the oracle has found no violation so far.
     ///
     /// # Errors
@@ -427,11 +436,15 @@ impl Probe for Oracle {
             let content = (recovered.content)(lpn);
             self.check_record(lpn, content);
             let held = content.held();
-            let expected = self.broken(lpn, held, in_flight.get(&lpn.0).copied());
+            let of_requests = in_flight.get(&lpn.0).copied();
+            let expected = self.broken(lpn, held, of_requests);
             let listed = listed.remove(&lpn).unwrap_or_default();
             let destroyed = destroyed.get(&lpn).map_or(&[][..], |list| list);
             self.compare(lpn, held, expected, &listed, destroyed);
             self.recover(lpn, content, held);
+            if of_requests.is_some() {
+                self.find(lpn, content);
+            }
         }
         for lost in listed.into_values().flatten() {
             self.violation(format!("the drive lists {lost:?}, but has no such unit"));

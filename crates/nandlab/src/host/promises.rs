@@ -171,6 +171,14 @@ impl Promises {
         }
     }
 
+    /// Recovery has found the data of a write that was in flight at power loss. The host can read it from now on, and flush
+    /// what it has read, so it counts as acknowledged.
+    pub(crate) fn on_found(&mut self, lpn: Lpn, sequence: u64) {
+        if sequence > self.unit(lpn)[ACKNOWLEDGED] {
+            self.acknowledge(lpn, sequence, self.first);
+        }
+    }
+
     /// Keeps an acknowledged operation, which a newer one of a later epoch has overtaken, until a flush covers `epoch`.
     fn overtake(&mut self, lpn: Lpn, sequence: u64, epoch: u64) {
         let Some(at) = epoch.checked_sub(self.flushed) else { return self.cover(lpn, sequence) };

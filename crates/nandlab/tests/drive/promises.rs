@@ -111,6 +111,53 @@ fn what_a_flush_has_programmed_is_not_lost_with_a_newer_write() {
     }
 }
 
+/// The write is in flash, and its completion on the way, when power fails. The host finds its data, and flushes: a flush
+/// covers what the host can read, also if the request was never completed, and if the unit was deallocated before.
+#[test]
+fn what_a_recovery_has_found_is_promised_from_then_on() {
+    for (trims, flush, promise) in [
+        (false, true, Promise::Covered),
+        (true, true, Promise::Covered),
+        (true, false, Promise::Acknowledged),
+    ] {
+        let slow = "host.link={ mb_per_s = 1000, latency = '5ms' }";
+        // GC has no open block of its own, with which recovery would continue the only one.
+        let [shared, pacing] = ["migration.first_block=shared", "gc.pacing=none"];
+        let mut drive =
+            with_oracle(&spec(TINY, &["drive.channels=1", "drive.planes_per_die=1", shared, pacing, slow]));
+        let mut sequence = 1;
+        if trims {
+            // Two pages, so that the write in flight is on an LSB page too.
+            for unit in [0, 1] {
+                one(&mut drive, Op::Write, unit * PAGE, PAGE);
+            }
+            one(&mut drive, Op::Trim, 0, PAGE);
+            sequence = 4;
+        }
+        begin(&mut drive, Op::Write, 0, 1, false);
+        drive.advance(drive.now() + ns(8_000_000));
+        let loss = cut(&mut drive);
+        assert_eq!((loss.lost, loss.torn_programs), (vec![], 0), "the write is in flash");
+        drive.completions();
+        if flush {
+            one(&mut drive, Op::Flush, 0, 0);
+        }
+        begin(&mut drive, Op::Write, 2, 1, false);
+        drive.advance(drive.now() + ns(5_200_000));
+        let loss = cut(&mut drive);
+        assert_eq!(loss.torn_programs, 1);
+        let lost = |lpn, promise, sequence, was_in_flash| Lost {
+            lpn: Lpn(lpn),
+            promise,
+            sequence,
+            is_trim: false,
+            was_in_flash,
+        };
+        let expected = [lost(0, promise, sequence, true), lost(2, Promise::InFlight, sequence + 1, false)];
+        assert_eq!(loss.lost, expected, "{trims} {flush}");
+    }
+}
+
 /// On MLC the torn MSB page of a wordline destroys the LSB page, whose write a FUA flag, or a flush, covers.
 #[test]
 fn a_torn_program_breaks_the_promise_of_a_flush() {
