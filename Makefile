@@ -28,7 +28,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
 RUST := $(shell find crates presets -type f 2>/dev/null) Cargo.toml $(wildcard Cargo.lock)
 
-.PHONY: help demo picture build dev docs result-types test test-programs test-rust test-python check bench instructions crash soak mutants journeys inputs steady
+.PHONY: help demo picture build dev docs result-types test test-programs test-rust test-python check bench bench-live instructions crash soak mutants journeys inputs steady
 .PHONY: fuzz-smoke
 .DEFAULT_GOAL := help
 
@@ -43,6 +43,7 @@ help:
 	@echo "make check       formatting, lints, types, licences and known vulnerabilities"
 	@echo "make bench       the standard benchmark, and the command on a trace against a bare loop; with BASE=REV: this"
 	@echo "                 checkout against the revision REV"
+	@echo "make bench-live  the server of live drives: processor time a request beside nbdkit, and how late replies are"
 	@echo "make instructions  the instructions of a page operation against those on file (BLESS=1 writes them)"
 	@echo "make crash       a million power cuts in small random drives (another number with CUTS=...)"
 	@echo "make soak        small random drives for ten minutes (another number with SOAK=...), with random mechanisms"
@@ -106,6 +107,10 @@ ifeq ($(BASE),)
 else
 	$(BIN)/python tools/bench.py $(OUT)/bench --base $(BASE)
 endif
+
+bench-live: $(VENV)/.stamp-built
+	cargo build --release -p nandlab-live --example memory
+	$(BIN)/python tools/bench_live.py $${CARGO_TARGET_DIR:-target}/release/examples/memory
 
 instructions: $(VENV)/.stamp-venv
 	$(BIN)/python tools/instructions.py $(if $(BLESS),--bless)

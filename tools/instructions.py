@@ -4,18 +4,19 @@
     python tools/instructions.py --bless    writes crates/nandlab/benches/instructions.json
 
 callgrind of valgrind counts the instructions of 100,000 requests on a drive of 1 GiB: those of the standing benchmark
-(`plain`), those on a drive with mapping units of 4 KiB (`units`) and with LaLDPC (`LaLDPC`), and those on the drive of
-examples/combined.toml with all four schemes (`all four`). Preconditioning is not counted. The phase of an
+(`plain`), those on a drive with mapping units of 4 KiB (`units`) and with LaLDPC (`LaLDPC`), and those on the drive
+of examples/combined.toml with all four schemes (`all four`). Preconditioning is not counted. The phase of an
 instruction is that of the source file from which it was compiled, also where the function is inlined. Instructions of
-libraries and of the room `base` belong to the phase of the function into which they were inlined, otherwise to `other`.
+libraries and of the room `base` belong to the phase of the function into which they were inlined, otherwise to
+`other`.
 
-No cost may grow with a backlog. The load of each mechanism (crates/nandlab/tests/common/mechanisms.rs) takes at a queue
-depth of 4,096 at most 1.1 times the instructions at a depth of 64: those of a page operation, or those of a request. A
-cost that grows with the backlog makes both grow. Only the first grows where a deep queue has fewer page operations: writes
-that wait replace data before GC copies it, and a copy takes fewer instructions than a host write. (Static wear levelling,
-from depth 16 to 8,192: 2,052 to 2,304 instructions of a page operation, 3.05 to 2.63 page operations and 6,249 to 6,056
-instructions of a request.) Reads of 16 and 128 MiB take at most 1.1 times those of reads of 1 MiB. These ratios are not on
-file.
+No cost may grow with a backlog. The load of each mechanism (crates/nandlab/tests/common/mechanisms.rs) takes at a
+queue depth of 4,096 at most 1.1 times the instructions at a depth of 64: those of a page operation, or those of a
+request. A cost that grows with the backlog makes both grow. Only the first grows where a deep queue has fewer page
+operations: writes that wait replace data before GC copies it, and a copy takes fewer instructions than a host write.
+(Static wear levelling, from depth 16 to 8,192: 2,052 to 2,304 instructions of a page operation, 3.05 to 2.63 page
+operations and 6,249 to 6,056 instructions of a request.) Reads of 16 and 128 MiB take at most 1.1 times those of
+reads of 1 MiB. These ratios are not on file.
 
 The same program always executes the same number of instructions, so a busy machine changes nothing. Another compiler
 does: with another toolchain than that on file, differences are printed and are no failure.

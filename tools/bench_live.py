@@ -1,0 +1,197 @@
+"""Measures the server of live drives: its processor time a request, and how late its replies are.
+
+    python tools/bench_live.py MEMORY [--requests N] [--rounds N] [--json FILE]
+
+MEMORY is the program `examples/memory` of nandlab-live: the server without a simulated drive. Beside it are nbdkit's
+memory plugin, and `nandlab serve --speed max --gather 32`. fio's engine nbd sends requests of 4 KiB at random offsets
+of 256 MiB. The servers take turns in each round, so that other load on the machine meets all of them. The time is
+user and system time of the server's process, from /proc/PID/stat. The time of a request in `nandlab run` is that of
+the same drive and load without a server: the difference between a run of twice the requests and a run of them, so
+that the start does not count.
+
+The lateness is that of replies at `--speed 1`, at queue depth 1, from due to handed to the system, beside a timer of
+the same machine to which nothing else is done. Nothing here fails because a machine is slow: the goals are printed
+beside the values.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import nandlab
+from nandlab import live
+
+SIZE = 256 << 20
+DEPTH = 32
+DRIVE = """\
+seed = 1
+[drive]
+channels = 2
+chips_per_channel = 2
+dies_per_chip = 1
+planes_per_die = 2
+pages_per_block = 128
+page_size = "4KiB"
+cell = "slc"
+capacity = "400MiB"
+endurance = 1000000
+[timing]
+read = "50us"
+program = "300us"
+erase = "1ms"
+[precondition]
+used = 0.8
+valid = 0.9
+"""
+
+
+class Served(NamedTuple):
+    """A server that clients can reach."""
+
+    pid: int
+    uri: str
+
+
+def processor_seconds(pid: int) -> float:
+    """User and system time of a process, with its threads, also of those that have ended."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def send(uri: str, operation: str, depth: int, requests: int) -> None:
+    """Sends requests with fio."""
+    command = ["fio", "--name=x", "--ioengine=nbd", f"--uri={uri}", f"--rw={operation}", "--bs=4k"]
+    command += [f"--iodepth={depth}", f"--size={SIZE}", f"--number_ios={requests}", f"--io_size={requests * 4096}"]
+    command += ["--norandommap", "--refill_buffers", "--randrepeat=0"]
+    subprocess.run(command, check=True, capture_output=True)
+
+
+@contextlib.contextmanager
+def process(command: list[str], path: Path) -> Iterator[Served]:
+    """A server on a Unix socket while the block runs."""
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=sys.stderr) as server:
+        try:
+            while not path.exists():
+                time.sleep(0.05)
+            yield Served(server.pid, f"nbd+unix:///?socket={path}")
+        finally:
+            server.terminate()
+
+
+@contextlib.contextmanager
+def simulated(folder: Path, *options: str) -> Iterator[tuple[Served, live.Drive]]:
+    """A simulated drive while the block runs."""
+    spec, path = folder / "drive.toml", folder / "live" / "drive.sock"
+    spec.write_text(DRIVE)
+    command = [sys.executable, "-m", "nandlab", "serve", str(spec), "--socket", str(path), *options]
+    with process(command, path) as served:
+        yield served, live.Drive(path, served.uri)
+
+
+def run_us(folder: Path, operation: str, requests: int) -> float:
+    """The processor time of a request in `nandlab run`, in us."""
+
+    def seconds(count: int) -> float:
+        synthetic = {"requests": count, "read_fraction": float(operation == "randread"), "size": "4KiB"}
+        synthetic["address"] = "uniform"
+        sets = {"workload.synthetic": synthetic, "workload.arrival": {"queue_depth": DEPTH}}
+        spec = nandlab.load(folder / "drive.toml", sets=sets)
+        before = resource.getrusage(resource.RUSAGE_SELF)
+        nandlab.run(spec)
+        after = resource.getrusage(resource.RUSAGE_SELF)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    return (seconds(2 * requests) - seconds(requests)) / requests * 1e6
+
+
+def processor_rows(folder: Path, memory: str, requests: int, rounds: int) -> list[dict[str, float | str]]:
+    """The processor time of a request in each server, in us: medians over rounds in which the servers take turns."""
+    ours, theirs = folder / "ours.sock", folder / "theirs.sock"
+    with contextlib.ExitStack() as stack:
+        servers = {"memory": stack.enter_context(process([memory, str(SIZE), "--unix", str(ours)], ours))}
+        if shutil.which("nbdkit"):
+            command = ["nbdkit", "-f", "-U", str(theirs), "memory", str(SIZE)]
+            servers["nbdkit"] = stack.enter_context(process(command, theirs))
+        else:
+            print("skipped: nbdkit is not installed (Debian: nbdkit)")
+        servers["simulated"] = stack.enter_context(simulated(folder, "--speed", "max", "--gather", str(DEPTH)))[0]
+        for server in servers.values():
+            send(server.uri, "write", DEPTH, SIZE // 4096)
+        rows: list[dict[str, float | str]] = []
+        for operation in ("randread", "randwrite"):
+            times: dict[str, list[float]] = {name: [] for name in servers}
+            for number in range(rounds):
+                for name in sorted(servers, reverse=number % 2 == 1):
+                    before = processor_seconds(servers[name].pid)
+                    send(servers[name].uri, operation, DEPTH, requests)
+                    times[name].append((processor_seconds(servers[name].pid) - before) / requests * 1e6)
+            row: dict[str, float | str] = {"operation": operation}
+            row |= {name: statistics.median(of) for name, of in times.items()}
+            row["run"] = statistics.median(run_us(folder, operation, requests) for _ in range(rounds))
+            rows.append(row)
+    return rows
+
+
+def lateness(folder: Path, requests: int, *options: str) -> dict[str, dict[str, float]]:
+    """The lateness of reads at queue depth 1 and `--speed 1`, and of a timer alone, in us."""
+    with simulated(folder, "--speed", "1", *options) as (served, drive):
+        send(served.uri, "randread", 1, requests)
+        late = drive.stat()["lateness"]
+    return {"late": late["late_us"], "timer": late["timer_us"]}
+
+
+def main() -> None:
+    """Measures and prints."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("memory")
+    parser.add_argument("--requests", type=int, default=200_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    if shutil.which("fio") is None:
+        print("skipped: make bench-live needs fio with its engine nbd (Debian: fio)")
+        return
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        rows = processor_rows(folder, options.memory, options.requests, options.rounds)
+        late = {
+            "sleeping": lateness(folder, options.requests // 20),
+            "--spin": lateness(folder, options.requests // 20, "--spin"),
+        }
+    print(f"processor time of a request of 4 KiB at queue depth {DEPTH}, us")
+    for row in rows:
+        shown = "  ".join(f"{name} {value:.2f}" for name, value in row.items() if not isinstance(value, str))
+        simulated_us, memory_us, of_run = (float(row[name]) for name in ("simulated", "memory", "run"))
+        is_read = row["operation"] == "randread"
+        goal = f"at most {memory_us + 1.2 * of_run + 0.5:.2f}" if is_read else "at most 8"
+        print(f"{row['operation']:9}  {shown}  (goal: simulated {goal}; is {simulated_us:.2f})")
+        if "nbdkit" in row:
+            share = memory_us / float(row["nbdkit"])
+            print(f"{'':9}  memory / nbdkit {share:.2f} (goal: at most {0.5 if is_read else 0.55})")
+    print("lateness of reads at queue depth 1, --speed 1, us")
+    for kind, of in late.items():
+        reply, timer = of["late"], of["timer"]
+        print(
+            f"{kind:9}  p50 {reply['p50']:.1f}, a timer alone {timer['p50']:.1f} (goal: at most "
+            f"{8 if kind == '--spin' else 10} more); p99 {reply['p99']:.1f}, a timer alone {timer['p99']:.1f} "
+            "(goal: at most 1.5 x)"
+        )
+    if options.json:
+        options.json.write_text(json.dumps({"processor_us": rows, "lateness_us": late}, indent=1))
+
+
+if __name__ == "__main__":
+    main()
