@@ -147,7 +147,10 @@ mod linux {
         let spin = if wanted.is_spinning { SPIN } else { Span::ZERO };
         let usual = Settings::default();
         let patience = wanted.patience.unwrap_or(usual.patience);
-        let settings = Settings { pause: Span::ZERO, spin, patience, ..usual };
+        // Requests gather where replies do.
+        let gathers = matches!(wanted.options.speed, Speed::Max { gather: 2.. });
+        let pause = if gathers { usual.pause } else { Span::ZERO };
+        let settings = Settings { pause, spin, patience, ..usual };
         let mut export = Export::new(drive.features());
         export.description = "a simulated drive".to_owned();
         let mut server = Server::new(export, listeners, settings).map_err(|error| error.to_string())?;

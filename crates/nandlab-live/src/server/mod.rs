@@ -368,13 +368,12 @@ impl Server {
         };
         let mut events = Vec::with_capacity(64);
         loop {
-            let event = match self.next_silence() {
-                Some(end) if backend.pace() == Pace::Clients => Some(end),
-                _ => backend.next_event(),
-            };
+            let silence = self.next_silence().filter(|_| backend.pace() == Pace::Clients);
+            let event = silence.or_else(|| backend.next_event());
             let polls = self.set_timer(&clock, event)?;
+            // A client that is waited for sends several requests in a pause.
             if let Some(pause) = self.pauses.pause()
-                && event.is_none()
+                && (event.is_none() || silence.is_some())
             {
                 std::thread::sleep(pause);
             }
