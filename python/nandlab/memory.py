@@ -14,15 +14,19 @@ from nandlab.units import size
 _THREADS_BYTES = 256 << 20
 
 
-def check(spec: _core.Spec, verify: bool = False) -> None:
-    """Refuse a run that does not fit into memory, before the drive is built; raises `RunError`."""
-    resident, reserved, remedy = _core.memory_needed(spec, verify)
+def check(spec: _core.Spec, verify: bool = False, serve: bool = False) -> int:
+    """Refuse a run that does not fit into memory, before the drive is built; raises `RunError`.
+
+    With `serve` the run is that of a live drive, without the data of its clients. Returns the bytes that it needs.
+    """
+    resident, reserved, remedy = _core.memory_needed(spec, verify, serve)
     for what, available, needed in _limits(resident, reserved):
         if needed > available:
             raise _core.RunError(
                 f"the run needs {size(needed)} of memory, and {size(max(available, 0))} are available: {what}\n"
                 f"  remedy: {remedy}"
             )
+    return resident
 
 
 def available() -> int | None:

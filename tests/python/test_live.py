@@ -18,8 +18,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from nandlab import live
+from nandlab import _core, live
 from nandlab.errors import OutputError
+from nandlab.spec import load
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="drives are served on Linux only")
 
@@ -225,24 +226,53 @@ def fio_job(drive, tmp_path, kind, depth, number):
 def test_at_full_speed_a_drive_is_as_fast_as_in_a_run(spec, tmp_path, kind, depth):
     number = {1: 1000, 32: 8000, 256: 16000}[depth]
     filled = ["--set", "precondition.used=0.9", "--set", "precondition.valid=1.0"]
-    for _ in range(3):
+    op = kind.removeprefix("rand")
+    for _ in range(5):
+        spec.write_text(SPEC)
         with live.serve(spec, *filled, "--patience", "100ms", speed="max") as drive:
             fio_job(drive, tmp_path, kind, depth, number)
             served = drive.stat()
-        # At the end of the job the server waits in vain for at most `depth` requests. More waits in vain mean that the
-        # machine did not let fio run for 0.1 s.
-        if served["server"]["silences"] <= depth:
-            break
-    else:
-        pytest.skip("the machine is too busy for fio")
-    # The run plays the requests of fio.
-    workload = f'trace = "log"\nformat = "fio-iolog"\narrival = {{ queue_depth = {depth} }}'
-    spec.write_text(f"{SPEC}[workload]\n{workload}\n")
-    ran = json.loads(nandlab("run", spec, *filled, "--out", tmp_path / "out", "--json"))
-    op = kind.removeprefix("rand")
-    assert served["host"][op]["count"] >= number
-    assert served["iops"] == pytest.approx(ran["iops"], rel=0.05)
-    assert served["latency_us"][op]["p50"] == pytest.approx(ran["latency_us"][op]["p50"], rel=0.05)
+        assert served["host"][op]["count"] >= number
+        # The run plays the requests of fio.
+        workload = f'trace = "log"\nformat = "fio-iolog"\narrival = {{ queue_depth = {depth} }}'
+        spec.write_text(f"{SPEC}[workload]\n{workload}\n")
+        ran = json.loads(nandlab("run", spec, *filled, "--out", tmp_path / "out", "--json"))
+        of_both = [(of["iops"], of["latency_us"][op]["p50"]) for of in (served, ran)]
+        if of_both[0] == pytest.approx(of_both[1], rel=0.05):
+            return
+    # The drive sees a lower depth when the machine lets fio wait for longer than the server's patience.
+    if os.getloadavg()[0] > os.cpu_count():
+        pytest.skip(f"the machine is too busy: {of_both}")
+    pytest.fail(f"IOPS and p50 served, and in the run: {of_both}")
+
+
+@needs("qemu-io", "qemu-img")
+def test_the_estimate_of_memory_is_that_of_a_served_drive(tmp_path):
+    """Every unit is written once more, with zeros, which have versions and no data."""
+    spec = tmp_path / "drive.toml"
+    spec.write_text("[drive]\nblocks_per_plane = 1024\n[precondition]\nused = 0.9\nvalid = 0.9\n")
+    needed = _core.memory_needed(load(spec), serve=True)[0]
+    assert needed > 2 * _core.memory_needed(load(spec))[0]
+    path = tmp_path / "live" / "a.sock"
+    command = [sys.executable, "-m", "nandlab", "serve", spec, "--socket", path, "--speed", "max", "--gather", "32"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+
+        def most():
+            status = Path(f"/proc/{process.pid}/status").read_text()
+            return int(status.split("VmHWM:")[1].split()[0]) * 1024
+
+        uri = process.stdout.readline().strip()
+        size = json.loads(run("qemu-img", "info", "-f", "raw", "--output=json", uri))["virtual-size"]
+        step = 64 << 20
+        writes = [word for at in range(0, size - step, step) for word in ("-c", f"write -z {at} {step}")]
+        run("qemu-io", "-f", "raw", *writes, uri)
+        drive = live.Drive(path)
+        drive.cut()
+        drive.restore()
+        found = most()
+        drive.stop()
+    # An empty process has about 50 MB. The estimate has room for data in each unit of flash.
+    assert needed / 3 < found - 50e6 < needed
 
 
 @needs("nbdcopy")

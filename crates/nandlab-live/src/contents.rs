@@ -115,6 +115,11 @@ pub struct Contents {
 }
 
 impl Contents {
+    /// The most bytes of memory for the contents of `units` logical units in `versions` versions, without their data.
+    pub(crate) fn bytes_max(units: u64, versions: u64) -> u64 {
+        size_of::<Entry>() as u64 * versions + 4 * units + units.div_ceil(1024) * 8
+    }
+
     /// No data: every version of every LPN from 0 to `units` - 1 reads as zeros. A unit has `unit_bytes` bytes, at least 1.
     /// Data beyond `memory_max` bytes goes to a file in `folder`, which needs room for it; without a folder it is refused.
     pub fn new(units: u64, unit_bytes: u32, memory_max: u64, folder: Option<&Path>) -> Self {

@@ -220,10 +220,21 @@ pub(crate) fn policies(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
     rows.collect()
 }
 
-/// Bytes of memory and of address space that a run takes, and a remedy with the keys that reduce the memory.
+/// Bytes of memory and of address space that a run takes, and a remedy with the keys that reduce the memory; with `serve`
+/// those of the drive when it is served, without the data of its clients.
 #[pyfunction]
-#[pyo3(signature = (spec, verify=false))]
-pub(crate) fn memory_needed(spec: &Spec, verify: bool) -> (u64, u64, &'static str) {
+#[pyo3(signature = (spec, verify=false, serve=false))]
+pub(crate) fn memory_needed(spec: &Spec, verify: bool, serve: bool) -> (u64, u64, &'static str) {
     let memory = Memory::of(&spec.loaded.spec, verify);
+    #[cfg(target_os = "linux")]
+    if serve {
+        let [resident, reserved] = nandlab_live::simulated::Simulated::memory(&spec.loaded.spec);
+        return (
+            resident,
+            reserved,
+            "a smaller drive: drive.blocks_per_plane, or larger units: ftl.mapping_unit",
+        );
+    }
+    let _ = serve;
     (memory.total(), Memory::reserved(&spec.loaded.spec, verify).total(), memory.remedy())
 }

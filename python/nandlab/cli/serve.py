@@ -78,7 +78,8 @@ nandlab serve drive.toml --cut-every 30s
         "--data",
         type=Path,
         metavar="DIR",
-        help="A folder for the data that exceeds half of the free memory; without it such data is refused.",
+        help="A folder for the data that exceeds half of the memory that the drive leaves free; without it such data "
+        "is refused.",
     )
     parser.add_argument(
         "--cut-every",
@@ -107,7 +108,7 @@ def serve(options: argparse.Namespace) -> End:
     spec = read_spec(options.spec, options.sets)
     settings = json.loads(spec.canonical_json())
     _check(settings, options)
-    memory.check(spec)
+    needed = memory.check(spec, serve=True)
     if "workload" in settings:
         fail("note: the workload of the spec is not used: the clients make the requests")
     path = options.socket or live.folder() / f"{options.spec.stem}.sock"
@@ -122,7 +123,7 @@ def serve(options: argparse.Namespace) -> End:
         "speed": speed,
         "gather": options.gather,
         "spin": options.spin,
-        "memory": (free if free is not None else 1 << 33) // 2,
+        "memory": (free - needed if free is not None else 1 << 33) // 2,
         "data": options.data,
         "cut_every_ns": None if options.cut_every is None else _nanoseconds("--cut-every", options.cut_every),
         "patience_ns": None if options.patience is None else _nanoseconds("--patience", options.patience),

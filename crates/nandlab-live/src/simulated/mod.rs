@@ -15,6 +15,7 @@ use nandlab::drive::spec::{PreconditionSpec, Spec};
 use nandlab::drive::{Drive, Failure as DriveFailure, SnapshotError, Version, Watch};
 use nandlab::host::{Completion as DriveCompletion, FailReason, Op as DriveOp, Request as DriveRequest};
 use nandlab::report::{RunFacts, Summary, Taps, smart};
+use nandlab::runner::memory::Memory;
 use nandlab_base::base::ids::{Lpn, SuperblockId};
 use serde_json::{Value, json};
 
@@ -115,6 +116,18 @@ pub enum Unserved {
 }
 
 impl Simulated {
+    /// Estimated upper bounds of the memory and of the address space that the drive of a spec takes when it is served, in
+    /// bytes, without the data that clients write. They may write every unit and cut the power at any time, whatever the
+    /// spec's workload is.
+    pub fn memory(spec: &Spec) -> [u64; 2] {
+        let mut spec = spec.clone();
+        (spec.workload, spec.power.cut_after_requests) = (None, u64::MAX);
+        let geometry = spec.geometry();
+        let contents = Contents::bytes_max(geometry.logical_units.into(), geometry.units.into());
+        [Memory::of(&spec, false), Memory::reserved(&spec, false)]
+            .map(|memory| memory.total().saturating_add(contents))
+    }
+
     /// A fresh drive, preconditioned as the spec has it. `watch` is called meanwhile with the share that is done, and stops
     /// preconditioning when it returns `false`. Units of preconditioning read as zeros.
     ///
