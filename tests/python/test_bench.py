@@ -54,10 +54,16 @@ def test_differences_count_beyond_two_percent_and_a_few_instructions() -> None:
 
 
 def test_instructions_may_not_grow_with_a_backlog_by_more_than_a_tenth() -> None:
-    assert instructions.growth("plain", 1000.0, 1100.0, 1.1) is None
-    assert instructions.growth("plain", 1000.0, 1101.0, 1.1) == (
+    few = (1_000_000, 1000)
+    assert instructions.growth("plain", few, (1_100_000, 1000), 1.1) is None
+    assert instructions.growth("plain", few, (1_101_000, 1000), 1.1) == (
         "plain: 1000.0 instructions, 1101.0 with the larger backlog"
     )
+    # The same requests with fewer page operations, each of which takes longer: the requests take no longer.
+    assert instructions.growth("plain", few, (1_050_000, 900), 1.1) is None
+    # More page operations that take no longer.
+    assert instructions.growth("plain", few, (1_300_000, 1200), 1.1) is None
+    assert instructions.growth("plain", few, (1_300_000, 900), 1.1) is not None
 
 
 def test_the_interval_leaves_out_the_smallest_and_the_largest() -> None:
