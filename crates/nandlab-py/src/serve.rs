@@ -208,7 +208,10 @@ mod linux {
                     }
                     stop = Some(handle);
                     if let Err(error) = ready.call1((uris,)) {
-                        raised = Err(error);
+                        // A signal may come while Python shows the URIs.
+                        if !error.is_instance_of::<pyo3::exceptions::PyKeyboardInterrupt>(py) {
+                            raised = Err(error);
+                        }
                         is_stopped.store(true, Ordering::Relaxed);
                         stop.iter().for_each(Stop::stop);
                     }
