@@ -225,16 +225,18 @@ pub(crate) fn policies(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
 #[pyfunction]
 #[pyo3(signature = (spec, verify=false, serve=false))]
 pub(crate) fn memory_needed(spec: &Spec, verify: bool, serve: bool) -> (u64, u64, &'static str) {
-    let memory = Memory::of(&spec.loaded.spec, verify);
-    #[cfg(target_os = "linux")]
+    let spec = &spec.loaded.spec;
+    #[cfg(unix)]
     if serve {
-        let [resident, reserved] = nandlab_live::simulated::Simulated::memory(&spec.loaded.spec);
+        let [resident, reserved] = nandlab_live::simulated::Simulated::memory(spec);
         return (
             resident,
             reserved,
             "a smaller drive: drive.blocks_per_plane, or larger units: ftl.mapping_unit",
         );
     }
+    #[cfg(not(unix))]
     let _ = serve;
-    (memory.total(), Memory::reserved(&spec.loaded.spec, verify).total(), memory.remedy())
+    let memory = Memory::of(spec, verify);
+    (memory.total(), Memory::reserved(spec, verify).total(), memory.remedy())
 }

@@ -99,6 +99,11 @@ impl Sweep {
 }
 
 impl Data {
+    /// The most bytes of memory for `units` logical units: the newest version of each, and their copy in a [`Sweep`].
+    pub(super) fn bytes_max(units: u64) -> u64 {
+        2 * size_of::<u64>() as u64 * units
+    }
+
     pub(super) fn new(units: u32, contents: Contents) -> Self {
         let unit_bytes = contents.unit_bytes();
         Self {

@@ -123,9 +123,10 @@ impl Simulated {
         let mut spec = spec.clone();
         (spec.workload, spec.power.cut_after_requests) = (None, u64::MAX);
         let geometry = spec.geometry();
-        let contents = Contents::bytes_max(geometry.logical_units.into(), geometry.units.into());
+        let (units, versions) = (geometry.logical_units.into(), geometry.units.into());
+        let observer = Data::bytes_max(units) + Contents::bytes_max(units, versions);
         [Memory::of(&spec, false), Memory::reserved(&spec, false)]
-            .map(|memory| memory.total().saturating_add(contents))
+            .map(|memory| memory.total().saturating_add(observer))
     }
 
     /// A fresh drive, preconditioned as the spec has it. `watch` is called meanwhile with the share that is done, and stops
