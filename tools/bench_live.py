@@ -92,13 +92,12 @@ def process(command: list[str], path: Path) -> Iterator[Served]:
 
 
 @contextlib.contextmanager
-def simulated(folder: Path, *options: str) -> Iterator[tuple[Served, live.Drive]]:
+def simulated(folder: Path, speed: str, *options: str) -> Iterator[live.Drive]:
     """A simulated drive while the block runs."""
-    spec, path = folder / "drive.toml", folder / "live" / "drive.sock"
+    spec = folder / "drive.toml"
     spec.write_text(DRIVE)
-    command = [sys.executable, "-m", "nandlab", "serve", str(spec), "--socket", str(path), *options]
-    with process(command, path) as served:
-        yield served, live.Drive(path, served.uri)
+    with live.serve(spec, *options, speed=speed) as drive:
+        yield drive
 
 
 def run_us(folder: Path, operation: str, requests: int) -> float:
@@ -127,7 +126,9 @@ def processor_rows(folder: Path, memory: str, requests: int, rounds: int) -> lis
             servers["nbdkit"] = stack.enter_context(process(command, theirs))
         else:
             print("skipped: nbdkit is not installed (Debian: nbdkit)")
-        servers["simulated"] = stack.enter_context(simulated(folder, "--speed", "max", "--gather", str(DEPTH)))[0]
+        drive = stack.enter_context(simulated(folder, "max", "--gather", str(DEPTH)))
+        assert drive.pid is not None
+        servers["simulated"] = Served(drive.pid, drive.uri)
         for server in servers.values():
             send(server.uri, "write", DEPTH, SIZE // 4096)
         rows: list[dict[str, float | str]] = []
@@ -147,8 +148,8 @@ def processor_rows(folder: Path, memory: str, requests: int, rounds: int) -> lis
 
 def lateness(folder: Path, requests: int, *options: str) -> dict[str, dict[str, float]]:
     """The lateness of reads at queue depth 1 and `--speed 1`, and of a timer alone, in us."""
-    with simulated(folder, "--speed", "1", *options) as (served, drive):
-        send(served.uri, "randread", 1, requests)
+    with simulated(folder, "1", *options) as drive:
+        send(drive.uri, "randread", 1, requests)
         late = drive.stat()["lateness"]
     return {"late": late["late_us"], "timer": late["timer_us"]}
 

@@ -54,11 +54,13 @@ class Drive:
     Every method raises `OutputError` when no drive is served there, or when the drive refuses the order.
     """
 
-    def __init__(self, path: str | os.PathLike[str], uri: str = "") -> None:
+    def __init__(self, path: str | os.PathLike[str], uri: str = "", pid: int | None = None) -> None:
         #: The socket of the drive's clients.
         self.path = Path(path)
         #: The NBD URI for clients; empty if the drive was not started by `serve`.
         self.uri = uri
+        #: The process of the server; `None` if the drive was not started by `serve`.
+        self.pid = pid
 
     def stat(self) -> dict[str, Any]:
         """State and results so far: requests, simulated IOPS and latencies, lateness."""
@@ -194,7 +196,7 @@ def serve(spec: str | os.PathLike[str], *options: str, speed: str | float = 1) -
                 uri = process.stdout.readline().strip()
                 if not uri:
                     raise OutputError(f"the drive cannot be served: `nandlab {' '.join(words)}` has ended")
-                yield Drive(path, uri)
+                yield Drive(path, uri, process.pid)
             finally:
                 if process.poll() is None:
                     process.send_signal(signal.SIGTERM)

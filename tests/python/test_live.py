@@ -253,24 +253,16 @@ def test_the_estimate_of_memory_is_that_of_a_served_drive(tmp_path):
     spec.write_text("[drive]\nblocks_per_plane = 1024\n[precondition]\nused = 0.9\nvalid = 0.9\n")
     needed = _core.memory_needed(load(spec), serve=True)[0]
     assert needed > 2 * _core.memory_needed(load(spec))[0]
-    path = tmp_path / "live" / "a.sock"
-    command = [sys.executable, "-m", "nandlab", "serve", spec, "--socket", path, "--speed", "max", "--gather", "32"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-
-        def most():
-            status = Path(f"/proc/{process.pid}/status").read_text()
-            return int(status.split("VmHWM:")[1].split()[0]) * 1024
-
-        uri = process.stdout.readline().strip()
-        size = json.loads(run("qemu-img", "info", "-f", "raw", "--output=json", uri))["virtual-size"]
+    with live.serve(spec, "--gather", "32", speed="max") as drive:
+        info = json.loads(run("qemu-img", "info", "-f", "raw", "--output=json", drive.uri))
         step = 64 << 20
-        writes = [word for at in range(0, size - step, step) for word in ("-c", f"write -z {at} {step}")]
-        run("qemu-io", "-f", "raw", *writes, uri)
-        drive = live.Drive(path)
+        starts = range(0, info["virtual-size"] - step, step)
+        writes = [word for at in starts for word in ("-c", f"write -z {at} {step}")]
+        run("qemu-io", "-f", "raw", *writes, drive.uri)
         drive.cut()
         drive.restore()
-        found = most()
-        drive.stop()
+        status = Path(f"/proc/{drive.pid}/status").read_text()
+        found = int(status.split("VmHWM:")[1].split()[0]) * 1024
     # An empty process has about 50 MB. The estimate has room for data in each unit of flash.
     assert needed / 3 < found - 50e6 < needed
 

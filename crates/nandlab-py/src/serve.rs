@@ -197,6 +197,14 @@ mod linux {
     ) -> PyResult<String> {
         let mut stop: Option<Stop> = None;
         let mut raised = Ok(());
+        // Whatever Python raises ends the server; an interrupt is no error.
+        let mut end = |error: PyErr, stop: &Option<Stop>| {
+            if !error.is_instance_of::<pyo3::exceptions::PyKeyboardInterrupt>(py) {
+                raised = Err(error);
+            }
+            is_stopped.store(true, Ordering::Relaxed);
+            stop.iter().for_each(Stop::stop);
+        };
         loop {
             let heard = py.detach(|| {
                 told.lock().expect("only this thread locks it").recv_timeout(Duration::from_millis(50))
@@ -207,13 +215,9 @@ mod linux {
                         handle.stop();
                     }
                     stop = Some(handle);
+                    // A signal may come while Python shows the URIs.
                     if let Err(error) = ready.call1((uris,)) {
-                        // A signal may come while Python shows the URIs.
-                        if !error.is_instance_of::<pyo3::exceptions::PyKeyboardInterrupt>(py) {
-                            raised = Err(error);
-                        }
-                        is_stopped.store(true, Ordering::Relaxed);
-                        stop.iter().for_each(Stop::stop);
+                        end(error, &stop);
                     }
                 }
                 Ok(Told::Ended(outcome)) => {
@@ -226,11 +230,7 @@ mod linux {
                 Err(RecvTimeoutError::Timeout) => {}
             }
             if let Err(error) = py.check_signals() {
-                if !error.is_instance_of::<pyo3::exceptions::PyKeyboardInterrupt>(py) {
-                    raised = Err(error);
-                }
-                is_stopped.store(true, Ordering::Relaxed);
-                stop.iter().for_each(Stop::stop);
+                end(error, &stop);
             }
         }
     }

@@ -55,7 +55,7 @@ impl<P: Probe> Drive<P> {
     }
 
     /// Bytes of memory of the drive's arrays whose sizes follow from the spec, those of entries included that have never
-    /// been written. [`Memory`](crate::runner::Memory) estimates them before the drive is built.
+    /// been written. [`Memory`](crate::runner::memory::Memory) estimates them before the drive is built.
     pub fn bytes(&self) -> u64 {
         let mut bytes = self.core.bytes();
         each_mechanism!(&self, |mechanism| bytes += Mechanism::<P>::bytes(mechanism));

@@ -70,7 +70,7 @@ impl Partners {
 
     /// [`Partners::bytes`] of these lists.
     pub(super) fn bytes_of_ends(&self) -> u64 {
-        size_of_val(&*self.in_superblock) as u64
+        Self::bytes(self.in_superblock.len())
     }
 
     /// Empties all lists.

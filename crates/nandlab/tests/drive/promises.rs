@@ -34,6 +34,10 @@ fn by_promise(loss: &PowerLoss) -> [Vec<(u32, u64)>; 3] {
         .map(|promise| loss.lost_by(promise).into_iter().map(|(lpn, sequence)| (lpn.0, sequence)).collect())
 }
 
+fn lost(lpn: u32, promise: Promise, sequence: u64, was_in_flash: bool) -> Lost {
+    Lost { lpn: Lpn(lpn), promise, sequence, is_trim: false, was_in_flash }
+}
+
 #[test]
 fn a_write_whose_request_is_outstanding_was_never_acknowledged() {
     for (sets, fua) in [(CACHE, false), (CACHE, true), (BUFFER, true), (&[], false), (&[], true)] {
@@ -66,8 +70,7 @@ fn a_completion_on_the_link_acknowledges_nothing() {
         begin(&mut drive, Op::Write, 3, 1, false);
         drive.advance(at(wait));
         let loss = cut(&mut drive);
-        let expected = Lost { lpn: Lpn(3), promise, sequence: 1, is_trim: false, was_in_flash: false };
-        assert_eq!(loss.lost, [expected], "{wait} ns");
+        assert_eq!(loss.lost, [lost(3, promise, 1, false)], "{wait} ns");
     }
 }
 
@@ -146,13 +149,6 @@ fn what_a_recovery_has_found_is_promised_from_then_on() {
         drive.advance(drive.now() + ns(5_200_000));
         let loss = cut(&mut drive);
         assert_eq!(loss.torn_programs, 1);
-        let lost = |lpn, promise, sequence, was_in_flash| Lost {
-            lpn: Lpn(lpn),
-            promise,
-            sequence,
-            is_trim: false,
-            was_in_flash,
-        };
         let expected = [lost(0, promise, sequence, true), lost(2, Promise::InFlight, sequence + 1, false)];
         assert_eq!(loss.lost, expected, "{trims} {flush}");
     }
@@ -177,13 +173,6 @@ fn a_torn_program_breaks_the_promise_of_a_flush() {
         drive.advance(drive.now() + ns(100_000));
         let loss = cut(&mut drive);
         assert_eq!(loss.torn_programs, 1);
-        let lost = |lpn, promise, sequence, was_in_flash| Lost {
-            lpn: Lpn(lpn),
-            promise,
-            sequence,
-            is_trim: false,
-            was_in_flash,
-        };
         assert_eq!(loss.lost, [lost(0, promise, 1, true), lost(1, Promise::InFlight, 2, false)]);
     }
 }
