@@ -1,6 +1,7 @@
 """A small study, and the command that runs it."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -112,6 +113,8 @@ OUTCOME = ["results.parquet", "claims.json", "report.html"] + [
 WITHOUT_PICTURES = [
     sys.executable,
     "-c",
+    "import faulthandler, signal\n"
+    "faulthandler.register(signal.SIGUSR1, all_threads=True)\n"
     "import vl_convert as of\n"
     "of.vegalite_to_svg, of.svg_to_pdf = lambda *_, **__: '<svg/>', lambda _: b'%PDF'\n"
     "from nandlab.cli import main\n"
@@ -140,6 +143,17 @@ def start(*arguments, cwd, pictures=False, **options):
         text=True,
         **options,
     )
+
+
+def ended(process, within_s=60.0):
+    """The output of a process that is expected to end; if it does not, the stacks of its threads are in the failure."""
+    try:
+        return process.communicate(timeout=within_s)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGUSR1)
+        time.sleep(1.0)
+        process.kill()
+        pytest.fail(f"the process did not end within {within_s:.0f} s:\n{process.communicate()[1]}")
 
 
 def refusal(file, text, begin=lambda study: study):

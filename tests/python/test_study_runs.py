@@ -17,6 +17,7 @@ from study_lab import (
     STUDY,
     TRACED,
     command,
+    ended,
     finished,
     outcome,
     processor_s,
@@ -227,7 +228,7 @@ def test_ctrl_c_keeps_finished_runs_and_ends_all_workers(here):
     wait_for_runs(here / "o", 1)
     workers = children(process.pid) if shutil.which("ps") else []
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=30)
+    _, err = ended(process)
     assert process.returncode == 130
     assert "finished runs are kept" in err
     assert "Traceback" not in err

@@ -14,6 +14,9 @@ from nandlab.errors import OutputError
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from nandlab.study.execute import State
+    from nandlab.study.progress import StudyProgress
+
 
 def add(parser: Parser) -> None:
     """Declare the arguments."""
@@ -116,7 +119,7 @@ def study(options: argparse.Namespace) -> End:
                 dask=dask,
                 traces=options.traces,
                 fresh=options.fresh,
-                progress=progress,
+                progress=lambda state: _watch(state, progress),
             )
     except KeyboardInterrupt:
         fail(f"{stop}: finished runs are kept, and the next start continues with the others")
@@ -139,6 +142,13 @@ def study(options: argparse.Namespace) -> End:
         console.print(_claims_table(result.claims))
     say(result.report)
     return end
+
+
+def _watch(state: State, progress: StudyProgress) -> None:
+    if stop:
+        # Python drops an exception that a signal raises in the callback of a weak reference or in a finalizer.
+        raise KeyboardInterrupt
+    progress(state)
 
 
 _VERDICT_STYLES = {
