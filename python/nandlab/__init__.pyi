@@ -2,6 +2,7 @@
 
 from . import live, trace
 from ._core import NandlabError, RunError, SpecError, TraceError
+from .calibration import Calibration, calibrate
 from .comparison import Comparison, compare
 from .drive import CachePages, Capacitor, Completion, Drive
 from .errors import OutputError
@@ -17,6 +18,7 @@ __version__: str
 
 __all__ = [
     "CachePages",
+    "Calibration",
     "Capacitor",
     "Comparison",
     "Completion",
@@ -36,6 +38,7 @@ __all__ = [
     "StudyResult",
     "TraceError",
     "__version__",
+    "calibrate",
     "compare",
     "life",
     "live",

@@ -29,6 +29,7 @@ _FOR = {
     "polars": "tables in Python, reports, studies",
     "pydantic": "study files",
     "rich": "tables and progress on the screen",
+    "scipy": "calibrations",
     "vl-convert-python": "figures",
 }
 #: The module of a distribution, where its name differs.

@@ -269,8 +269,7 @@ def _files(study: Definition, overrides: list[Override]) -> dict[str, InputFile]
             message = f"{shown(written)} can be read only once, like a pipe, and a study reads it again"
             raise _Unusable(problem(origin, line, key, message, "save it in a file first"))
         try:
-            facts = os.stat(path)
-            digest = _digest(path, facts.st_size, facts.st_mtime_ns)
+            found[key] = input_file(path)
         except OSError as error:
             relative = os.path.relpath(path, Path(origin).parent.absolute()) if not os.path.isabs(written) else written
             raise _Unusable(
@@ -282,7 +281,6 @@ def _files(study: Definition, overrides: list[Override]) -> dict[str, InputFile]
                     "name an existing file; a relative path starts at the directory of the file that contains it",
                 )
             ) from None
-        found[key] = InputFile(path, digest, facts.st_size, f"{digest[:16]}/{os.path.basename(path)}")
     return found
 
 
@@ -295,26 +293,39 @@ def _resolve(
         raise StudyError(
             [problem(study.path, None, "", message, "override fewer keys, or set the keys in the base spec")]
         )
-    sets += set_arguments({key: file.name for key, file in files.items()})
-    spec = Spec.load(study.base_text, study.base_name, str(study.base_dir), sets)
-    values = json.loads(spec.canonical_json())
-    if "workload" not in values:
+    spec, task = make_task(study.base_text, study.base_name, str(study.base_dir), sets, files, label)
+    if "workload" not in json.loads(spec.canonical_json()):
         remedy = "add one to the base spec, or set workload.synthetic, workload.profile or workload.trace"
         raise _Unusable(problem(study.base_path, None, "workload", "the spec has no [workload]", remedy))
+    return spec, task
+
+
+def make_task(
+    text: str, name: str, directory: str, sets: list[str], files: Mapping[str, InputFile], label: str
+) -> tuple[Spec, Task]:
+    """The spec and the task of a run: the spec `text` with `sets`, and its input files by key; raises `SpecError`."""
+    sets = [*sets, *set_arguments({key: file.name for key, file in files.items()})]
+    spec = Spec.load(text, name, directory, sets)
     content = {
         "format": _FORMAT,
         "program": build_identity(),
-        "spec": values,
+        "spec": json.loads(spec.canonical_json()),
         "files": {key: file.digest for key, file in files.items()},
     }
     for key in files:
-        section, name = key.split(".", 1)
-        content["spec"].get(section, {}).pop(name, None)
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    identity = hashlib.sha256(text.encode()).hexdigest()[:24]
+        section, entry = key.split(".", 1)
+        content["spec"].get(section, {}).pop(entry, None)
+    written = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    identity = hashlib.sha256(written.encode()).hexdigest()[:24]
     inputs, drive = tuple(files.values()), spec.precondition_key()
-    task = Task(identity, label, study.base_text, study.base_name, tuple(sets), inputs, program_identity(), drive)
-    return spec, task
+    return spec, Task(identity, label, text, name, tuple(sets), inputs, program_identity(), drive)
+
+
+def input_file(path: str) -> InputFile:
+    """An input file of runs, with the digest of its content; raises `OSError`."""
+    facts = os.stat(path)
+    digest = _digest(path, facts.st_size, facts.st_mtime_ns)
+    return InputFile(path, digest, facts.st_size, f"{digest[:16]}/{os.path.basename(path)}")
 
 
 def _located(study: Definition, part: Part, overrides: list[Override], entry: Problem) -> Problem:

@@ -27,10 +27,12 @@ MARKER = "nandlab-study.json"
 
 
 class Store:
-    """The folder of a study; a lock admits one study at a time."""
+    """The folder of a study, or of a work of another `kind` with many runs; a lock admits one at a time."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, kind: str = "study") -> None:
         self.path = path
+        self.kind = kind
+        self._marker = MARKER if kind == "study" else f"nandlab-{kind}.json"
         self.runs = path / "runs"
         self._lock: IO[str] | None = None
 
@@ -40,9 +42,9 @@ class Store:
         try:
             if path.exists() and not path.is_dir():
                 raise OutputError(f"{path} is a file: choose another directory with --out")
-            if path.is_dir() and not (path / MARKER).exists() and any(path.iterdir()):
+            if path.is_dir() and not (path / self._marker).exists() and any(path.iterdir()):
                 raise OutputError(
-                    f"{path} has files that do not belong to a study: choose another directory with --out"
+                    f"{path} has files that do not belong to a {self.kind}: choose another directory with --out"
                 )
             self.runs.mkdir(parents=True, exist_ok=True)
             self._lock = open(path / ".lock", "w")  # noqa: SIM115  # held until close()
@@ -50,15 +52,15 @@ class Store:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise OutputError(
-                    f"another study is writing to {path}: wait for its end, or choose another --out"
+                    f"another {self.kind} is writing to {path}: wait for its end, or choose another --out"
                 ) from None
             for left in self.runs.glob(".*.partial"):
                 shutil.rmtree(left)
             for directory in (path, path / "figures"):
                 sweep(directory)
-            if not (path / MARKER).exists():
-                text = json.dumps({"format": 1, "study": name}, indent=2) + "\n"
-                write_file(path / MARKER, text.encode())
+            if not (path / self._marker).exists():
+                text = json.dumps({"format": 1, self.kind: name}, indent=2) + "\n"
+                write_file(path / self._marker, text.encode())
         except OSError as error:
             raise OutputError(os_error_text("write to", path, error)) from None
 
@@ -122,7 +124,7 @@ class Store:
         except OSError as error:
             raise OutputError(os_error_text("read", path, error)) from None
         except ValueError:
-            raise OutputError(f"{path} is damaged: remove {path.parent}, and run the study again") from None
+            raise OutputError(f"{path} is damaged: remove {path.parent}, and start the {self.kind} again") from None
         return found
 
 

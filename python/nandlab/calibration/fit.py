@@ -1,0 +1,288 @@
+"""The fit: the values of the keys for which the predictions are nearest to the measurement.
+
+The residual of a value is the logarithm of predicted over measured, divided by its standard error. The optimiser is
+`scipy.optimize.least_squares` (trust region reflective, with bounds) on the places of the keys. All candidates have the
+same seeds, so the noise of the runs is common to them, and the residuals are smooth enough for differences over a
+coarse step. The runs of a Jacobian are independent of each other and are done at once.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from nandlab.calibration.keys import Key
+from nandlab.calibration.model import Candidate, Floats, Model
+from nandlab.errors import OutputError
+from nandlab.study.model import leaves
+
+#: The part of the range of a key over which a derivative is taken.
+STEP = 0.04
+#: Seeds at the start, from which the standard errors of predictions are estimated.
+SEEDS_OF_ERRORS = 4
+#: The least standard error of a residual, relative to the value: agreement below it is not looked for.
+FLOOR = 0.01
+#: Residuals beyond this many standard errors count less than by their square.
+SOFT = 3.0
+#: Candidates of the first look at the whole box, for each key.
+DESIGN = 3
+#: The most starts of the optimiser, from the best candidates of the first look. A further one is tried only if chi
+#: square over its degrees of freedom stays above this.
+STARTS = 3
+GOOD = 4.0
+#: The most steps of the optimiser from a start.
+STEPS_MAX = 10
+#: The 95 % quantile of chi square with one degree of freedom.
+CHI_SQUARE = 3.841
+#: Keys with a larger correlation than this cannot be told apart.
+CORRELATED = 0.95
+#: The residual of a value that a run does not have, or of a refused spec, as a logarithm.
+_FAR = math.log(10)
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The cost as a function of one key, with the other keys at their best."""
+
+    #: Values of the key.
+    values: tuple[float, ...]
+    #: The rise of chi square above its least, divided by its scale; 3.84 is the end of the 95 % interval.
+    rises: tuple[float, ...]
+    #: The 95 % interval of the key; an end at a bound of the key is not known.
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The result of a fit."""
+
+    candidate: Candidate
+    #: The standard error of each residual, relative to the value.
+    errors: Floats
+    #: Chi square of the fitted values over its degrees of freedom, at least 1.
+    scale: float
+    profiles: tuple[Profile, ...] = ()
+    #: Correlations of the keys, from the Jacobian.
+    correlations: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    #: Numbers of fitted values that no candidate reaches.
+    unreached: tuple[int, ...] = ()
+
+
+class Fit:
+    """The fit of a model to the measured values with `chosen`; the others are held out."""
+
+    def __init__(self, model: Model, chosen: Sequence[bool]) -> None:
+        self.model = model
+        self.chosen = np.array(chosen)
+        self.measured = np.log([value.value for value in model.values])
+        self.errors = np.zeros(len(self.measured))
+        self._cost: dict[Candidate, float] = {}
+
+    def run(self) -> Fitted:
+        """Find the values; raises `OutputError` for a start without a predicted value."""
+        start = self._start()
+        self._find_errors(start)
+        if not self.model.keys or not self.chosen.any():
+            return Fitted(start, self.errors, self._scale(self._residuals(start)))
+        best = min(self._optimised(self._first_look(start)), key=self.cost)
+        best, profiles = self._profiled(best)
+        return Fitted(
+            best,
+            self.errors,
+            self._scale(self._residuals(best)),
+            profiles,
+            self._correlations(best),
+            self._unreached(best),
+        )
+
+    # Candidates.
+
+    def candidate(self, places: Floats) -> Candidate:
+        """The values at places."""
+        return tuple(key.value(float(place)) for key, place in zip(self.model.keys, places, strict=True))
+
+    def places(self, candidate: Candidate) -> Floats:
+        """The places of values, within the bounds."""
+        found = [key.place(value) for key, value in zip(self.model.keys, candidate, strict=True)]
+        return np.clip(np.array(found), 0.0, 1.0)
+
+    def _start(self) -> Candidate:
+        """The values of the spec, moved into the bounds."""
+        resolved = dict(leaves(tomllib.loads(self.model.spec.to_toml())))
+        places = []
+        for key in self.model.keys:
+            value = key.read(resolved.get(key.name))
+            places.append(0.5 if value is None else min(max(key.place(value), 0.0), 1.0))
+        return self.candidate(np.array(places))
+
+    def _first_look(self, start: Candidate) -> list[Candidate]:
+        """The best of some candidates that are spread over the box, for each start of the optimiser."""
+        from scipy.stats import qmc
+
+        count = DESIGN * len(self.model.keys)
+        spread = qmc.Halton(len(self.model.keys), scramble=False).random(count + 1)[1:]
+        candidates = [start, *(self.candidate(places) for places in spread)]
+        self.model.logs(candidates)
+        return sorted(dict.fromkeys(candidates), key=self.cost)[:STARTS]
+
+    # Residuals.
+
+    def _find_errors(self, start: Candidate) -> None:
+        """Standard errors: of the measured value, and of the prediction over the seeds at the start."""
+        several = self.model.logs([start], max(SEEDS_OF_ERRORS, self.model.seeds))[0]
+        if several is None:
+            self.model.resolved(start)
+            raise OutputError("the spec is refused with the load of a row")
+        for at, value in enumerate(self.model.values):
+            if not np.isfinite(several[:, at]).all():
+                row = [load.row for load in self.model.loads for _ in load.row.values][at]
+                raise OutputError(
+                    f"{row.origin}: {value.name}: the load of this row predicts no such value\n  remedy: correct the "
+                    "load (row by row: reads and writes, clients, duration), or leave the cell empty"
+                )
+        spread = several.std(axis=0, ddof=1) / math.sqrt(self.model.seeds)
+        of_measured = np.array([value.error for value in self.model.values])
+        self.errors = np.sqrt(spread**2 + of_measured**2 + FLOOR**2)
+
+    def _residuals(self, candidate: Candidate) -> Floats:
+        """The residuals of all values, held out ones included."""
+        logs = self.model.logs([candidate])[0]
+        if logs is None:
+            return np.full(len(self.measured), _FAR) / self.errors
+        apart = np.nan_to_num(logs.mean(axis=0) - self.measured, nan=_FAR)
+        return np.asarray(np.clip(apart, -_FAR, _FAR) / self.errors)
+
+    def cost(self, candidate: Candidate) -> float:
+        """The sum that the fit makes least: of squares of residuals, of large ones less."""
+        if candidate not in self._cost:
+            squares = (self._residuals(candidate)[self.chosen] / SOFT) ** 2
+            self._cost[candidate] = float(SOFT**2 * np.sum(2 * (np.sqrt(1 + squares) - 1)))
+        return self._cost[candidate]
+
+    def _scale(self, residuals: Floats) -> float:
+        free = int(self.chosen.sum()) - len(self.model.keys)
+        return max(float(np.sum(residuals[self.chosen] ** 2)) / max(free, 1), 1.0)
+
+    # The optimiser.
+
+    def _optimised(self, starts: Sequence[Candidate]) -> list[Candidate]:
+        from scipy.optimize import least_squares
+
+        found: list[Candidate] = []
+        for start in starts:
+            if any(self._scale(self._residuals(one)) <= GOOD for one in found):
+                break
+            # The optimiser does not begin on a bound.
+            first = np.clip(self.places(start), 1e-3, 1 - 1e-3)
+            ended = least_squares(
+                lambda places: self._residuals(self.candidate(places))[self.chosen],
+                first,
+                jac=lambda places: self.jacobian(places)[self.chosen],
+                bounds=(np.zeros(len(first)), np.ones(len(first))),
+                loss="soft_l1",
+                f_scale=SOFT,
+                xtol=5e-3,
+                ftol=5e-3,
+                gtol=None,
+                max_nfev=STEPS_MAX,
+            )
+            found += [start, self.candidate(ended.x)]
+        return found
+
+    def jacobian(self, places: Floats, *, both: bool = False) -> Floats:
+        """The derivatives of all residuals by the places, over a step towards the middle, or on `both` sides."""
+        pairs = []
+        for at, key in enumerate(self.model.keys):
+            wide = max(STEP, _step_of_whole(key, float(places[at])))
+            inwards = wide if places[at] < 0.5 else -wide
+            pairs.append((_moved(places, at, -inwards) if both else places, _moved(places, at, inwards)))
+        self.model.logs([self.candidate(one) for pair in pairs for one in pair])
+        columns = []
+        for at, pair in enumerate(pairs):
+            here, aside = (self.candidate(one) for one in pair)
+            width = self.places(aside)[at] - self.places(here)[at]
+            columns.append((self._residuals(aside) - self._residuals(here)) / width if width else 0 * self.errors)
+        return np.stack(columns, axis=1)
+
+    # What the data says of the keys.
+
+    def _profiled(self, best: Candidate) -> tuple[Candidate, tuple[Profile, ...]]:
+        """The profiles of all keys; a candidate that is better than the best so far takes its place."""
+        places = self.places(best)
+        jacobian = self.jacobian(places, both=True)[self.chosen]
+        scale = self._scale(self._residuals(best))
+        lines = [self._line(at, places, jacobian, scale) for at in range(len(self.model.keys))]
+        self.model.logs([candidate for line in lines for candidate in line])
+        best = min([best, *(candidate for line in lines for candidate in line)], key=self.cost)
+        return best, tuple(self._profile(at, best, line, scale) for at, line in enumerate(lines))
+
+    def _line(self, at: int, places: Floats, jacobian: Floats, scale: float) -> list[Candidate]:
+        """Candidates along a key, with the other keys where the linear model has their best."""
+        others = [other for other in range(len(places)) if other != at]
+        rest, along = jacobian[:, others], jacobian[:, at]
+        follow = -np.linalg.pinv(rest, rcond=1e-3) @ along if others else np.zeros(0)
+        slope = float(np.linalg.norm(along + (rest @ follow if others else 0)))
+        # From here on, one and two times the half of the expected interval.
+        half = min(math.sqrt(CHI_SQUARE * scale) / slope if slope > 0 else 1.0, 0.5)
+        found = []
+        for times in (-2, -1, 1, 2):
+            moved = _moved(places, at, times * max(half, 0.01))
+            moved[others] = np.clip(moved[others] + follow * (moved[at] - places[at]), 0.0, 1.0)
+            found.append(self.candidate(moved))
+        return found
+
+    def _profile(self, at: int, best: Candidate, line: Sequence[Candidate], scale: float) -> Profile:
+        key = self.model.keys[at]
+        points = sorted({(one[at], (self.cost(one) - self.cost(best)) / scale) for one in [best, *line]})
+        values, rises = zip(*points, strict=True)
+        ends = [_end(key, points, best[at], up) for up in (False, True)]
+        return Profile(values, rises, ends[0], ends[1])
+
+    def _correlations(self, best: Candidate) -> Floats:
+        jacobian = self.jacobian(self.places(best))[self.chosen]
+        covariance = np.linalg.pinv(jacobian.T @ jacobian, rcond=1e-10)
+        deviations = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
+        return np.asarray(covariance / np.outer(deviations, deviations))
+
+    def _unreached(self, best: Candidate) -> tuple[int, ...]:
+        """The fitted values that are apart at the best, and that no candidate reaches."""
+        tried = np.array([logs.mean(axis=0) for logs in self.model.known.values() if logs is not None])
+        apart = tried - self.measured
+        tolerance = 3 * self.errors
+        is_apart = np.abs(self._residuals(best)) > 3
+        above, below = (apart > tolerance).all(axis=0), (apart < -tolerance).all(axis=0)
+        return tuple(int(at) for at in np.flatnonzero(self.chosen & is_apart & (above | below)))
+
+
+def _moved(places: Floats, at: int, by: float) -> Floats:
+    moved = places.copy()
+    moved[at] = min(max(moved[at] + by, 0.0), 1.0)
+    return moved
+
+
+def _step_of_whole(key: Key, place: float) -> float:
+    """The step that changes a whole number by at least 1."""
+    if not key.whole:
+        return 0.0
+    value = key.value(place)
+    return abs(key.place(value + 1) - key.place(value)) * 1.01
+
+
+def _end(key: Key, points: Sequence[tuple[float, float]], middle: float, up: bool) -> float:
+    """Where the profile crosses the limit of the interval on one side; a bound of the key if it does not."""
+    side = sorted((point for point in points if (point[0] > middle if up else point[0] < middle)), reverse=not up)
+    before = (key.place(middle), 0.0)
+    for value, rise in side:
+        place = key.place(value)
+        if rise >= CHI_SQUARE:
+            # A parabola through the least is a line over the root of the rise.
+            roots = math.sqrt(max(before[1], 0.0)), math.sqrt(rise)
+            share = (math.sqrt(CHI_SQUARE) - roots[0]) / max(roots[1] - roots[0], 1e-12)
+            return key.value(before[0] + share * (place - before[0]))
+        before = (place, rise)
+    return key.high if up else key.low
