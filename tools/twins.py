@@ -25,7 +25,7 @@ import nandlab
 from nandlab.calibration.keys import Key
 from nandlab.calibration.loads import loads_of
 from nandlab.calibration.measured import read_all
-from nandlab.calibration.model import Floats, KeptWorkers, Model, SummaryStore
+from nandlab.calibration.model import Counted, Floats, KeptWorkers, Model, SummaryStore
 from nandlab.study.local import LocalWorkers
 
 TWIN = """
@@ -188,7 +188,7 @@ def _measure(
     store.open("measurement")
     pool = KeptWorkers(lambda _wanted: LocalWorkers(workers))
     try:
-        model = Model(base, names, loads, SEEDS, store, pool, lambda _state: None)
+        model = Model(base, names, loads, SEEDS, store, pool, lambda _state: None, Counted())
         here = tuple(key.value(key.place(values[key.name])) for key in names)
         moved = [
             tuple(one * (1 + by) if other is key else one for other, one in zip(names, here, strict=True))

@@ -62,10 +62,8 @@ class Fitted:
     """The result of a fit."""
 
     candidate: Candidate
-    #: The standard error of each residual, relative to the value.
-    errors: Floats
     #: Chi square of the fitted values over its degrees of freedom, at least 1.
-    scale: float
+    scale: float = 1.0
     profiles: tuple[Profile, ...] = ()
     #: Correlations of the keys, from the Jacobian.
     correlations: Floats = field(default_factory=lambda: np.zeros((0, 0)))
@@ -74,26 +72,24 @@ class Fitted:
 
 
 class Fit:
-    """The fit of a model to the measured values with `chosen`; the others are held out."""
+    """The fit of a model to the measured values of its loads."""
 
-    def __init__(self, model: Model, chosen: Sequence[bool]) -> None:
+    def __init__(self, model: Model) -> None:
         self.model = model
-        self.chosen = np.array(chosen)
         self.measured = np.log([value.value for value in model.values])
         self.errors = np.zeros(len(self.measured))
         self._cost: dict[Candidate, float] = {}
 
     def run(self) -> Fitted:
         """Find the values; raises `OutputError` for a start without a predicted value."""
-        start = self._start()
-        self._find_errors(start)
-        if not self.model.keys or not self.chosen.any():
-            return Fitted(start, self.errors, self._scale(self._residuals(start)))
+        start = self.start()
+        self.errors = np.hypot(errors_of(self.model, start), FLOOR)
+        if not self.model.keys:
+            return Fitted(start, self._scale(self._residuals(start)))
         best = min(self._optimised(self._first_look(start)), key=self.cost)
         best, profiles = self._profiled(best)
         return Fitted(
             best,
-            self.errors,
             self._scale(self._residuals(best)),
             profiles,
             self._correlations(best),
@@ -111,7 +107,7 @@ class Fit:
         found = [key.place(value) for key, value in zip(self.model.keys, candidate, strict=True)]
         return np.clip(np.array(found), 0.0, 1.0)
 
-    def _start(self) -> Candidate:
+    def start(self) -> Candidate:
         """The values of the spec, moved into the bounds."""
         resolved = dict(leaves(tomllib.loads(self.model.spec.to_toml())))
         places = []
@@ -132,25 +128,8 @@ class Fit:
 
     # Residuals.
 
-    def _find_errors(self, start: Candidate) -> None:
-        """Standard errors: of the measured value, and of the prediction over the seeds at the start."""
-        several = self.model.logs([start], max(SEEDS_OF_ERRORS, self.model.seeds))[0]
-        if several is None:
-            self.model.resolved(start)
-            raise OutputError("the spec is refused with the load of a row")
-        for at, value in enumerate(self.model.values):
-            if not np.isfinite(several[:, at]).all():
-                row = [load.row for load in self.model.loads for _ in load.row.values][at]
-                raise OutputError(
-                    f"{row.origin}: {value.name}: the load of this row predicts no such value\n  remedy: correct the "
-                    "load (row by row: reads and writes, clients, duration), or leave the cell empty"
-                )
-        spread = several.std(axis=0, ddof=1) / math.sqrt(self.model.seeds)
-        of_measured = np.array([value.error for value in self.model.values])
-        self.errors = np.sqrt(spread**2 + of_measured**2 + FLOOR**2)
-
     def _residuals(self, candidate: Candidate) -> Floats:
-        """The residuals of all values, held out ones included."""
+        """The residuals of all values."""
         logs = self.model.logs([candidate])[0]
         if logs is None:
             return np.full(len(self.measured), _FAR) / self.errors
@@ -160,13 +139,13 @@ class Fit:
     def cost(self, candidate: Candidate) -> float:
         """The sum that the fit makes least: of squares of residuals, of large ones less."""
         if candidate not in self._cost:
-            squares = (self._residuals(candidate)[self.chosen] / SOFT) ** 2
+            squares = (self._residuals(candidate) / SOFT) ** 2
             self._cost[candidate] = float(SOFT**2 * np.sum(2 * (np.sqrt(1 + squares) - 1)))
         return self._cost[candidate]
 
     def _scale(self, residuals: Floats) -> float:
-        free = int(self.chosen.sum()) - len(self.model.keys)
-        return max(float(np.sum(residuals[self.chosen] ** 2)) / max(free, 1), 1.0)
+        free = len(self.measured) - len(self.model.keys)
+        return max(float(np.sum(residuals**2)) / max(free, 1), 1.0)
 
     # The optimiser.
 
@@ -180,9 +159,9 @@ class Fit:
             # The optimiser does not begin on a bound.
             first = np.clip(self.places(start), 1e-3, 1 - 1e-3)
             ended = least_squares(
-                lambda places: self._residuals(self.candidate(places))[self.chosen],
+                lambda places: self._residuals(self.candidate(places)),
                 first,
-                jac=lambda places: self.jacobian(places)[self.chosen],
+                jac=lambda places: self.jacobian(places),
                 bounds=(np.zeros(len(first)), np.ones(len(first))),
                 loss="soft_l1",
                 f_scale=SOFT,
@@ -214,7 +193,7 @@ class Fit:
     def _profiled(self, best: Candidate) -> tuple[Candidate, tuple[Profile, ...]]:
         """The profiles of all keys; a candidate that is better than the best so far takes its place."""
         places = self.places(best)
-        jacobian = self.jacobian(places, both=True)[self.chosen]
+        jacobian = self.jacobian(places, both=True)
         scale = self._scale(self._residuals(best))
         lines = [self._line(at, places, jacobian, scale) for at in range(len(self.model.keys))]
         self.model.logs([candidate for line in lines for candidate in line])
@@ -244,7 +223,7 @@ class Fit:
         return Profile(values, rises, ends[0], ends[1])
 
     def _correlations(self, best: Candidate) -> Floats:
-        jacobian = self.jacobian(self.places(best))[self.chosen]
+        jacobian = self.jacobian(self.places(best))
         covariance = np.linalg.pinv(jacobian.T @ jacobian, rcond=1e-10)
         deviations = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
         return np.asarray(covariance / np.outer(deviations, deviations))
@@ -256,7 +235,29 @@ class Fit:
         tolerance = 3 * self.errors
         is_apart = np.abs(self._residuals(best)) > 3
         above, below = (apart > tolerance).all(axis=0), (apart < -tolerance).all(axis=0)
-        return tuple(int(at) for at in np.flatnonzero(self.chosen & is_apart & (above | below)))
+        return tuple(int(at) for at in np.flatnonzero(is_apart & (above | below)))
+
+
+def errors_of(model: Model, candidate: Candidate) -> Floats:
+    """The standard error of each comparison at a candidate, relative to the value.
+
+    It has the error of the measured value, and the spread of the prediction over the seeds. Raises `OutputError` for a
+    value that the load of its row does not predict.
+    """
+    several = model.logs([candidate], max(SEEDS_OF_ERRORS, model.seeds))[0]
+    if several is None:
+        raise OutputError(
+            f"the spec is refused with {', '.join(model.sets(candidate))}\n  remedy: check it with `nandlab spec check`"
+        )
+    rows = [load.row for load in model.loads for _ in load.row.values]
+    for at, value in enumerate(model.values):
+        if not np.isfinite(several[:, at]).all():
+            raise OutputError(
+                f"{rows[at].origin}: {value.name}: the load of this row predicts no such value\n  remedy: correct the "
+                "load (reads and writes, clients, duration), or leave the cell empty"
+            )
+    spread = several.std(axis=0, ddof=1) / math.sqrt(model.seeds)
+    return np.hypot(spread, np.array([value.error for value in model.values]))
 
 
 def _moved(places: Floats, at: int, by: float) -> Floats:

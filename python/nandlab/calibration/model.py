@@ -86,6 +86,16 @@ class KeptWorkers:
 
 
 @dataclass
+class Counted:
+    """The runs of a calibration."""
+
+    done: int = 0
+    #: Runs that were finished before, in this call or an earlier one.
+    kept: int = 0
+    begin_s: float = field(default_factory=time.monotonic)
+
+
+@dataclass
 class Model:
     """What a spec predicts, as a function of the values of its keys."""
 
@@ -97,13 +107,9 @@ class Model:
     store: Store
     workers: KeptWorkers
     watch: Callable[[State], None]
-    #: Runs done and runs that were finished before.
-    done: int = 0
-    kept: int = 0
-    cpu_s: float = 0.0
+    counted: Counted
     #: The logarithms of the values at each candidate: one row a seed, one column a value; `None` for a refused spec.
     known: dict[tuple[Candidate, int], Floats | None] = field(default_factory=dict)
-    _begin_s: float = field(default_factory=time.monotonic)
     _files: dict[str, InputFile] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -158,15 +164,15 @@ class Model:
         return found
 
     def _execute(self, tasks: Sequence[Task]) -> None:
-        before = self.done + self.kept
+        counted = self.counted
 
         def watch(state: State) -> None:
-            self.watch(replace(state, total=before + state.total, kept=before + state.kept, begin_s=self._begin_s))
+            before = counted.done + counted.kept
+            self.watch(replace(state, total=before + state.total, kept=before + state.kept, begin_s=counted.begin_s))
 
         state = execute(tasks, self.store, self.workers, watch)
-        self.done += state.done
-        self.kept += state.kept
-        self.cpu_s += state.cpu_s
+        counted.done += state.done
+        counted.kept += state.kept
 
     def _read(self, tasks: Sequence[Task], seeds: int) -> Floats:
         found: list[float] = []

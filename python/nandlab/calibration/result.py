@@ -17,11 +17,11 @@ import numpy as np
 
 from nandlab import _core
 from nandlab._core import SpecError
-from nandlab.calibration.fit import CHI_SQUARE, CORRELATED, Fit, Fitted, Profile
+from nandlab.calibration.fit import CORRELATED, SEEDS_OF_ERRORS, Fit, Fitted, Profile, errors_of
 from nandlab.calibration.keys import Key
 from nandlab.calibration.loads import Load, loads_of
 from nandlab.calibration.measured import Row, hold_out, read_all
-from nandlab.calibration.model import Candidate, KeptWorkers, Model, SummaryStore
+from nandlab.calibration.model import Candidate, Counted, KeptWorkers, Model, SummaryStore
 from nandlab.calibration.spec_file import fitted_spec
 from nandlab.errors import OutputError
 from nandlab.spec import Sets, read_spec
@@ -202,10 +202,16 @@ def calibrate(
     store.open(path.stem)
     kept = KeptWorkers(make)
     try:
-        model = Model(base, keys, loads, seeds, store, kept, progress or (lambda _state: None))
-        fitting = Fit(model, [load.row.split == "fit" for load in loads for _ in load.row.values])
-        found = fitting.run()
-        result = _result(path, model, fitting, found, notes)
+
+        def model_of(split: str) -> Model:
+            chosen = [load for load in loads if load.row.split == split]
+            return Model(base, keys, chosen, seeds, store, kept, progress or (lambda _state: None), counted)
+
+        counted = Counted()
+        # The fit has only the rows that are fitted; without keys there is nothing to hold out from.
+        fitted, held = model_of("fit"), model_of("held-out")
+        found = Fit(fitted).run() if fitted.loads else Fitted(Fit(held).start())
+        result = _result(path, fitted, held, found, counted, notes)
         _write(result)
     finally:
         kept.end()
@@ -251,31 +257,41 @@ def _check_loads(base: _core.Spec, loads: Sequence[Load]) -> None:
             ) from None
 
 
-def _result(path: Path, model: Model, fitting: Fit, found: Fitted, notes: Sequence[str]) -> Calibration:
-    keys = tuple(map(FittedKey, model.keys, found.candidate, found.profiles))
-    logs = model.logs([found.candidate])[0]
-    assert logs is not None
-    predicted = np.exp(logs.mean(axis=0))
-    rows = [load.row for load in model.loads for _ in load.row.values]
-    values = [
-        Compared(row, value.name, value.value, float(predicted[at]), float(found.errors[at]), at in found.unreached)
-        for at, (row, value) in enumerate(zip(rows, model.values, strict=True))
-    ]
-    values.sort(key=lambda value: value.row.split != "fit")
-    text = fitted_spec(path, model.resolved(found.candidate), model.spec, keys_of(keys), len(values))
+def _result(
+    path: Path, fitted: Model, held: Model, found: Fitted, counted: Counted, notes: Sequence[str]
+) -> Calibration:
+    keys = tuple(map(FittedKey, fitted.keys, found.candidate, found.profiles))
+    values = [*_compared(fitted, found.candidate, found.unreached), *_compared(held, found.candidate, ())]
+    number = len(fitted.values)
+    text = fitted_spec(path, fitted.resolved(found.candidate), fitted.spec, keys_of(keys), number)
     return Calibration(
-        path=model.store.path,
+        path=fitted.store.path,
         name=path.stem,
         keys=keys,
-        pairs=tuple(_pairs(model.keys, found)),
+        pairs=tuple(_pairs(fitted.keys, found)),
         values=tuple(values),
         scale=found.scale,
-        runs_done=model.done,
-        runs_kept=model.kept,
-        candidates=len({candidate for candidate, _ in model.known}),
+        runs_done=counted.done,
+        runs_kept=counted.kept,
+        candidates=max(len({candidate for candidate, _ in fitted.known}), 1),
         notes=tuple(notes),
         spec_text=text,
     )
+
+
+def _compared(model: Model, candidate: Candidate, unreached: Sequence[int]) -> list[Compared]:
+    """Measured and predicted values; a prediction is the mean over the seeds from which its error is estimated."""
+    if not model.loads:
+        return []
+    errors = errors_of(model, candidate)
+    logs = model.logs([candidate], max(SEEDS_OF_ERRORS, model.seeds))[0]
+    assert logs is not None
+    predicted = np.exp(logs.mean(axis=0))
+    rows = [load.row for load in model.loads for _ in load.row.values]
+    return [
+        Compared(row, value.name, value.value, float(predicted[at]), float(errors[at]), at in unreached)
+        for at, (row, value) in enumerate(zip(rows, model.values, strict=True))
+    ]
 
 
 def keys_of(keys: Sequence[FittedKey]) -> dict[str, tuple[int | float | str, str]]:
@@ -339,4 +355,4 @@ def summary_of(values: Sequence[Compared]) -> dict[str, tuple[int, float, float]
     return {name: (len(each), float(np.median(each)), max(each)) for name, each in found.items()}
 
 
-__all__ = ["CHI_SQUARE", "Calibration", "Candidate", "Compared", "FittedKey", "calibrate"]
+__all__ = ["Calibration", "Compared", "FittedKey", "calibrate"]
