@@ -24,8 +24,12 @@ from nandlab.study.model import leaves
 STEP = 0.04
 #: Seeds at the start, from which the standard errors of predictions are estimated.
 SEEDS_OF_ERRORS = 4
-#: The least standard error of a residual, relative to the value: agreement below it is not looked for.
-FLOOR = 0.01
+#: The relative error that a model is taken to have besides noise: agreement below it is not looked for.
+MODEL_ERROR = 0.003
+#: The half widths, as places, of the boxes about the best candidate in which the residuals are taken as linear.
+BOXES = (0.15, 0.08, 0.04)
+#: Candidates in such a box, for each key.
+IN_BOX = 3
 #: Residuals beyond this many standard errors count less than by their square.
 SOFT = 3.0
 #: Candidates of the first look at the whole box, for each key.
@@ -74,27 +78,26 @@ class Fitted:
 class Fit:
     """The fit of a model to the measured values of its loads."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, model_error: float = MODEL_ERROR) -> None:
         self.model = model
+        self._model_error = model_error
         self.measured = np.log([value.value for value in model.values])
         self.errors = np.zeros(len(self.measured))
-        self._cost: dict[Candidate, float] = {}
 
     def run(self) -> Fitted:
         """Find the values; raises `OutputError` for a start without a predicted value."""
         start = self.start()
-        self.errors = np.hypot(errors_of(self.model, start), FLOOR)
+        self.errors = np.hypot(errors_of(self.model, start), self._model_error)
         if not self.model.keys:
             return Fitted(start, self._scale(self._residuals(start)))
         best = min(self._optimised(self._first_look(start)), key=self.cost)
-        best, profiles = self._profiled(best)
-        return Fitted(
-            best,
-            self._scale(self._residuals(best)),
-            profiles,
-            self._correlations(best),
-            self._unreached(best),
-        )
+        best, jacobian = self._polished(best)
+        scale = self._scale(self._residuals(best, SEEDS_OF_ERRORS))
+        covariance = scale * np.linalg.pinv(jacobian.T @ jacobian, rcond=1e-10)
+        deviations = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
+        profiles = self._profiles(best, jacobian, deviations, scale)
+        correlations = covariance / np.outer(deviations, deviations)
+        return Fitted(best, scale, profiles, correlations, self._unreached(best))
 
     # Candidates.
 
@@ -128,20 +131,18 @@ class Fit:
 
     # Residuals.
 
-    def _residuals(self, candidate: Candidate) -> Floats:
+    def _residuals(self, candidate: Candidate, seeds: int | None = None) -> Floats:
         """The residuals of all values."""
-        logs = self.model.logs([candidate])[0]
+        logs = self.model.logs([candidate], seeds)[0]
         if logs is None:
             return np.full(len(self.measured), _FAR) / self.errors
         apart = np.nan_to_num(logs.mean(axis=0) - self.measured, nan=_FAR)
         return np.asarray(np.clip(apart, -_FAR, _FAR) / self.errors)
 
-    def cost(self, candidate: Candidate) -> float:
+    def cost(self, candidate: Candidate, seeds: int | None = None) -> float:
         """The sum that the fit makes least: of squares of residuals, of large ones less."""
-        if candidate not in self._cost:
-            squares = (self._residuals(candidate) / SOFT) ** 2
-            self._cost[candidate] = float(SOFT**2 * np.sum(2 * (np.sqrt(1 + squares) - 1)))
-        return self._cost[candidate]
+        squares = (self._residuals(candidate, seeds) / SOFT) ** 2
+        return float(SOFT**2 * np.sum(2 * (np.sqrt(1 + squares) - 1)))
 
     def _scale(self, residuals: Floats) -> float:
         free = len(self.measured) - len(self.model.keys)
@@ -173,13 +174,13 @@ class Fit:
             found += [start, self.candidate(ended.x)]
         return found
 
-    def jacobian(self, places: Floats, *, both: bool = False) -> Floats:
-        """The derivatives of all residuals by the places, over a step towards the middle, or on `both` sides."""
+    def jacobian(self, places: Floats) -> Floats:
+        """The derivatives of all residuals by the places, over a step towards the middle."""
         pairs = []
         for at, key in enumerate(self.model.keys):
             wide = max(STEP, _step_of_whole(key, float(places[at])))
             inwards = wide if places[at] < 0.5 else -wide
-            pairs.append((_moved(places, at, -inwards) if both else places, _moved(places, at, inwards)))
+            pairs.append((places, _moved(places, at, inwards)))
         self.model.logs([self.candidate(one) for pair in pairs for one in pair])
         columns = []
         for at, pair in enumerate(pairs):
@@ -188,45 +189,76 @@ class Fit:
             columns.append((self._residuals(aside) - self._residuals(here)) / width if width else 0 * self.errors)
         return np.stack(columns, axis=1)
 
+    def _polished(self, best: Candidate) -> tuple[Candidate, Floats]:
+        """The best of a linear model of the residuals in ever smaller boxes, and the derivatives of the last one.
+
+        The model is fitted to all candidates in the box, which averages the noise of the runs.
+        """
+        from scipy.optimize import lsq_linear
+
+        jacobian = np.zeros((len(self.measured), len(self.model.keys)))
+        for half in BOXES:
+            middle = self.places(best)
+            found = self._in_box(middle, half)
+            x = np.array([self.places(one) - middle for one in found])
+            y = np.array([self._residuals(one) for one in found])
+            solved = np.linalg.lstsq(np.column_stack([np.ones(len(x)), x]), y, rcond=None)[0]
+            constant, jacobian = solved[0], solved[1:].T
+            # Residuals far apart count less, as in the cost.
+            weights = (1 + (constant / SOFT) ** 2) ** -0.25
+            low, high = np.maximum(-half, -middle), np.minimum(half, 1 - middle)
+            wide = high - low > 1e-6
+            step = np.zeros(len(middle))
+            if wide.any():
+                sides = (low[wide] - 1e-9, high[wide] + 1e-9)
+                step[wide] = lsq_linear(weights[:, None] * jacobian[:, wide], -weights * constant, sides).x
+            ahead = self.candidate(np.clip(middle + step, 0.0, 1.0))
+            # With more seeds a lucky candidate does not stay the best.
+            self.model.logs([best, ahead], SEEDS_OF_ERRORS)
+            best = min((best, ahead), key=lambda one: self.cost(one, SEEDS_OF_ERRORS))
+        return best, jacobian
+
+    def _in_box(self, middle: Floats, half: float) -> list[Candidate]:
+        """Candidates within a box: those that are known, and new ones up to `IN_BOX` for each key."""
+        from scipy.stats import qmc
+
+        def is_in(one: Candidate) -> bool:
+            exact = np.array([key.place(value) for key, value in zip(self.model.keys, one, strict=True)])
+            return bool((np.abs(exact - middle) <= half + 1e-6).all())
+
+        known = [one for one, seeds in self.model.known if seeds == self.model.seeds and is_in(one)]
+        spread = qmc.Halton(len(middle), scramble=False).random(IN_BOX * len(middle) + 1)[1:]
+        found = known + [self.candidate(np.clip(middle + half * (2 * at - 1), 0.0, 1.0)) for at in spread]
+        self.model.logs(found)
+        return [one for one in dict.fromkeys(found) if self.model.known[one, self.model.seeds] is not None]
+
     # What the data says of the keys.
 
-    def _profiled(self, best: Candidate) -> tuple[Candidate, tuple[Profile, ...]]:
-        """The profiles of all keys; a candidate that is better than the best so far takes its place."""
-        places = self.places(best)
-        jacobian = self.jacobian(places, both=True)
-        scale = self._scale(self._residuals(best))
-        lines = [self._line(at, places, jacobian, scale) for at in range(len(self.model.keys))]
-        self.model.logs([candidate for line in lines for candidate in line])
-        best = min([best, *(candidate for line in lines for candidate in line)], key=self.cost)
-        return best, tuple(self._profile(at, best, line, scale) for at, line in enumerate(lines))
+    def _profiles(self, best: Candidate, jacobian: Floats, deviations: Floats, scale: float) -> tuple[Profile, ...]:
+        """The profiles of all keys, by runs, and their intervals, by the linear model."""
+        lines = [self._line(at, best, jacobian, float(deviations[at])) for at in range(len(best))]
+        self.model.logs([one for line in lines for one in line])
+        return tuple(self._profile(at, best, line, float(deviations[at]), scale) for at, line in enumerate(lines))
 
-    def _line(self, at: int, places: Floats, jacobian: Floats, scale: float) -> list[Candidate]:
+    def _line(self, at: int, best: Candidate, jacobian: Floats, deviation: float) -> list[Candidate]:
         """Candidates along a key, with the other keys where the linear model has their best."""
+        places = self.places(best)
         others = [other for other in range(len(places)) if other != at]
-        rest, along = jacobian[:, others], jacobian[:, at]
-        follow = -np.linalg.pinv(rest, rcond=1e-3) @ along if others else np.zeros(0)
-        slope = float(np.linalg.norm(along + (rest @ follow if others else 0)))
-        # From here on, one and two times the half of the expected interval.
-        half = min(math.sqrt(CHI_SQUARE * scale) / slope if slope > 0 else 1.0, 0.5)
+        follow = -np.linalg.pinv(jacobian[:, others], rcond=1e-3) @ jacobian[:, at] if others else np.zeros(0)
         found = []
-        for times in (-2, -1, 1, 2):
-            moved = _moved(places, at, times * max(half, 0.01))
-            moved[others] = np.clip(moved[others] + follow * (moved[at] - places[at]), 0.0, 1.0)
+        for times in (-4, -2, 2, 4):
+            moved = _moved(places, at, times * min(max(deviation, 0.02), 0.2))
+            moved[others] = np.clip(places[others] + follow * (moved[at] - places[at]), 0.0, 1.0)
             found.append(self.candidate(moved))
         return found
 
-    def _profile(self, at: int, best: Candidate, line: Sequence[Candidate], scale: float) -> Profile:
+    def _profile(self, at: int, best: Candidate, line: Sequence[Candidate], deviation: float, scale: float) -> Profile:
         key = self.model.keys[at]
         points = sorted({(one[at], (self.cost(one) - self.cost(best)) / scale) for one in [best, *line]})
         values, rises = zip(*points, strict=True)
-        ends = [_end(key, points, best[at], up) for up in (False, True)]
-        return Profile(values, rises, ends[0], ends[1])
-
-    def _correlations(self, best: Candidate) -> Floats:
-        jacobian = self.jacobian(self.places(best))
-        covariance = np.linalg.pinv(jacobian.T @ jacobian, rcond=1e-10)
-        deviations = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
-        return np.asarray(covariance / np.outer(deviations, deviations))
+        half = math.sqrt(CHI_SQUARE) * deviation
+        place = key.place(best[at])
+        return Profile(values, rises, key.value(place - half), key.value(place + half))
 
     def _unreached(self, best: Candidate) -> tuple[int, ...]:
         """The fitted values that are apart at the best, and that no candidate reaches."""
@@ -272,18 +304,3 @@ def _step_of_whole(key: Key, place: float) -> float:
         return 0.0
     value = key.value(place)
     return abs(key.place(value + 1) - key.place(value)) * 1.01
-
-
-def _end(key: Key, points: Sequence[tuple[float, float]], middle: float, up: bool) -> float:
-    """Where the profile crosses the limit of the interval on one side; a bound of the key if it does not."""
-    side = sorted((point for point in points if (point[0] > middle if up else point[0] < middle)), reverse=not up)
-    before = (key.place(middle), 0.0)
-    for value, rise in side:
-        place = key.place(value)
-        if rise >= CHI_SQUARE:
-            # A parabola through the least is a line over the root of the rise.
-            roots = math.sqrt(max(before[1], 0.0)), math.sqrt(rise)
-            share = (math.sqrt(CHI_SQUARE) - roots[0]) / max(roots[1] - roots[0], 1e-12)
-            return key.value(before[0] + share * (place - before[0]))
-        before = (place, rise)
-    return key.high if up else key.low

@@ -100,7 +100,8 @@ def _keys(result: Calibration) -> Listing:
         rows=tuple(rows),
         numbers=frozenset({1, 2, 4}),
         label="Keys",
-        caption="The interval is where the profile stays below its limit. An open end is a bound of the range.",
+        caption="The interval is that of a linear model of the residuals about the best. An open end is a bound of the "
+        "range.",
     )
 
 
@@ -170,7 +171,7 @@ def _values(values: Sequence[Compared]) -> Listing:
 def _method(result: Calibration) -> list[str]:
     texts = [
         "The error is predicted over measured, minus 1. The standard error is that of the logarithm of this ratio: the "
-        "spread over seeds, the resolution of the measured value, and 1 % as the least."
+        "spread over the seeds, and the resolution or the standard error of the measured value."
     ]
     if result.keys:
         texts.append(

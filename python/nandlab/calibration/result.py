@@ -17,7 +17,7 @@ import numpy as np
 
 from nandlab import _core
 from nandlab._core import SpecError
-from nandlab.calibration.fit import CORRELATED, SEEDS_OF_ERRORS, Fit, Fitted, Profile, errors_of
+from nandlab.calibration.fit import CORRELATED, MODEL_ERROR, SEEDS_OF_ERRORS, Fit, Fitted, Profile, errors_of
 from nandlab.calibration.keys import Key
 from nandlab.calibration.loads import Load, loads_of
 from nandlab.calibration.measured import Row, hold_out, read_all
@@ -156,6 +156,7 @@ def calibrate(
     fio: str | os.PathLike[str] | None = None,
     duration: str | None = None,
     seeds: int = 1,
+    model_error: float = MODEL_ERROR,
     out: str | os.PathLike[str] | None = None,
     workers: int | None = None,
     dask: str | None = None,
@@ -167,7 +168,8 @@ def calibrate(
     bounds, `KEY=LOW..HIGH`; without keys the predictions of the spec are compared with the measurement. `hold_out`
     selects rows that are predicted only: `2,5-7`, `odd`, `even`. The clients of the loads are those of the job file
     `fio`, of the job in fio's result, or of the spec. `duration` is the simulated time of a load, such as `2s`; `seeds`
-    the number of seeds of each prediction. `out` is by default a folder in out/ with the name of the spec and
+    the number of seeds of each prediction. `model_error` is the relative error, besides noise, that the model is taken
+    to have: agreement below it is not looked for. `out` is by default a folder in out/ with the name of the spec and
     `-calibrated`. Finished runs in it are not repeated. `workers`, `dask` and `progress` are those of a study.
 
     Raises `OutputError` and `SpecError` for wrong input, `NandlabError` when runs have failed.
@@ -185,6 +187,8 @@ def calibrate(
         raise OutputError("no measurement\n  remedy: name CSV files or results of fio in JSON behind the spec")
     if not 1 <= seeds <= 100:
         raise OutputError(f"--seeds: expected 1 to 100, found {seeds}")
+    if not 0 < model_error < 1:
+        raise OutputError(f"--model-error: expected a share between 0 and 1, found {model_error}")
     rows = _split(read_all([Path(one) for one in measured]), hold_out)
     if keys and not any(row.split == "fit" for row in rows):
         raise OutputError("all rows are held out, and nothing is left to fit\n  remedy: hold out fewer rows")
@@ -210,7 +214,7 @@ def calibrate(
         counted = Counted()
         # The fit has only the rows that are fitted; without keys there is nothing to hold out from.
         fitted, held = model_of("fit"), model_of("held-out")
-        found = Fit(fitted).run() if fitted.loads else Fitted(Fit(held).start())
+        found = Fit(fitted, model_error).run() if fitted.loads else Fitted(Fit(held, model_error).start())
         result = _result(path, fitted, held, found, counted, notes)
         _write(result)
     finally:

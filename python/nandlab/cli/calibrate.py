@@ -59,6 +59,14 @@ nandlab calibrate SPEC.toml fio.json --fio job.fio --duration 2s
     )
     parser.add_argument("--seeds", type=int, default=1, metavar="N", help="Seeds of each prediction; 1 when absent.")
     parser.add_argument(
+        "--model-error",
+        type=float,
+        default=0.003,
+        metavar="SHARE",
+        help="The relative error, besides noise, that the model is taken to have: agreement below it is not looked "
+        "for. 0.003 when absent; a larger share, such as 0.05, for a drive whose mechanisms are not all modelled.",
+    )
+    parser.add_argument(
         "--out",
         type=Path,
         metavar="DIR",
@@ -97,6 +105,7 @@ def calibrate(options: argparse.Namespace) -> End:
                 fio=options.fio,
                 duration=options.duration,
                 seeds=options.seeds,
+                model_error=options.model_error,
                 out=options.out,
                 workers=workers,
                 dask=dask,
