@@ -31,6 +31,9 @@ COMMANDS = {
     "report of nothing": ["report", "nothing-NAME"],
     "compare": ["compare", "NAME.toml", "gc.victim=fifo", "--seeds", "2", "--out", "compare-NAME"],
     "compare folders": ["compare", "out-NAME", "NAME.toml"],
+    "calibrate": ["calibrate", "NAME.toml", "measured-NAME.csv", "--out", "calibrated-NAME", "--workers", "1"],
+    "calibrate nothing": ["calibrate", "NAME.toml", "nothing-NAME.csv"],
+    "calibrate a key": ["calibrate", "NAME.toml", "measured-NAME.csv", "--fit", "NAME=1..2"],
     "check": ["spec", "check", "NAME.toml"],
     "show": ["spec", "show", "NAME.toml", "--set", 'workload.trace="NAME"'],
     "show json": ["spec", "show", "NAME.toml", "--json", "--set", 'workload.trace="NAME"'],
@@ -74,6 +77,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
     wearing = SPEC.replace("op = 0.25", "op = 0.6\nendurance = 60") + "[precondition]\nused = 0.5\nvalid = 0.9\n"
     (here / f"{HOSTILE}.toml").write_text(wearing)
     (here / f"trace-{HOSTILE}.csv").write_text("0,hm,0,Write,0,4096,100\n20,hm,0,Read,0,4096,100\n")
+    (here / f"measured-{HOSTILE}.csv").write_text("name,iops\n" + json.dumps(HOSTILE) + ",1000\n")
     (here / "base.toml").write_text(BASE)
     (here / f"study-{HOSTILE}.toml").write_text(STUDY)
     nandlab.run(here / f"{HOSTILE}.toml", here / f"out-{HOSTILE}")
@@ -96,7 +100,7 @@ def test_no_escape_sequence_of_a_name_is_printed(
         plain = STYLE.sub("", text)
         assert [c for c in plain if not c.isprintable() and c != "\n"] == [], plain
         assert (plain != text) <= is_terminal
-    if command in ("run", "life", "report", "compare", "show", "show json", "study", "reliability"):
+    if command in ("run", "life", "report", "compare", "calibrate", "show", "show json", "study", "reliability"):
         assert status == 0, err
 
 

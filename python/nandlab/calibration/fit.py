@@ -30,14 +30,14 @@ MODEL_ERROR = 0.003
 BOXES = (0.15, 0.08, 0.04)
 #: Candidates in such a box, for each key.
 IN_BOX = 3
-#: Residuals beyond this many standard errors count less than by their square.
+#: Residuals beyond this many standard errors count by their logarithm.
 SOFT = 3.0
 #: Candidates of the first look at the whole box, for each key.
 DESIGN = 3
-#: The most starts of the optimiser, from the best candidates of the first look. A further one is tried only if chi
-#: square over its degrees of freedom stays above this.
+#: The most starts of the optimiser, from the best candidates of the first look. A further one is tried only if the
+#: cost over the degrees of freedom stays above this.
 STARTS = 3
-GOOD = 4.0
+GOOD = 2.0
 #: The most steps of the optimiser from a start.
 STEPS_MAX = 10
 #: The 95 % quantile of chi square with one degree of freedom.
@@ -54,7 +54,7 @@ class Profile:
 
     #: Values of the key.
     values: tuple[float, ...]
-    #: The rise of chi square above its least, divided by its scale; 3.84 is the end of the 95 % interval.
+    #: The rise of the cost above that of the best, divided by the scale.
     rises: tuple[float, ...]
     #: The 95 % interval of the key; an end at a bound of the key is not known.
     low: float
@@ -66,7 +66,7 @@ class Fitted:
     """The result of a fit."""
 
     candidate: Candidate
-    #: Chi square of the fitted values over its degrees of freedom, at least 1.
+    #: The cost at the best over the degrees of freedom, at least 1.
     scale: float = 1.0
     profiles: tuple[Profile, ...] = ()
     #: Correlations of the keys, from the Jacobian.
@@ -89,10 +89,10 @@ class Fit:
         start = self.start()
         self.errors = np.hypot(errors_of(self.model, start), self._model_error)
         if not self.model.keys:
-            return Fitted(start, self._scale(self._residuals(start)))
+            return Fitted(start, self._scale(start))
         best = min(self._optimised(self._first_look(start)), key=self.cost)
         best, jacobian = self._polished(best)
-        scale = self._scale(self._residuals(best, SEEDS_OF_ERRORS))
+        scale = self._scale(best, SEEDS_OF_ERRORS)
         covariance = scale * np.linalg.pinv(jacobian.T @ jacobian, rcond=1e-10)
         deviations = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
         profiles = self._profiles(best, jacobian, deviations, scale)
@@ -142,11 +142,12 @@ class Fit:
     def cost(self, candidate: Candidate, seeds: int | None = None) -> float:
         """The sum that the fit makes least: of squares of residuals, of large ones less."""
         squares = (self._residuals(candidate, seeds) / SOFT) ** 2
-        return float(SOFT**2 * np.sum(2 * (np.sqrt(1 + squares) - 1)))
+        return float(SOFT**2 * np.sum(np.log1p(squares)))
 
-    def _scale(self, residuals: Floats) -> float:
+    def _scale(self, candidate: Candidate, seeds: int | None = None) -> float:
+        """The cost over the degrees of freedom, at least 1."""
         free = len(self.measured) - len(self.model.keys)
-        return max(float(np.sum(residuals**2)) / max(free, 1), 1.0)
+        return max(self.cost(candidate, seeds) / max(free, 1), 1.0)
 
     # The optimiser.
 
@@ -155,7 +156,7 @@ class Fit:
 
         found: list[Candidate] = []
         for start in starts:
-            if any(self._scale(self._residuals(one)) <= GOOD for one in found):
+            if any(self._scale(one) <= GOOD for one in found):
                 break
             # The optimiser does not begin on a bound.
             first = np.clip(self.places(start), 1e-3, 1 - 1e-3)
@@ -164,7 +165,7 @@ class Fit:
                 first,
                 jac=lambda places: self.jacobian(places),
                 bounds=(np.zeros(len(first)), np.ones(len(first))),
-                loss="soft_l1",
+                loss="cauchy",
                 f_scale=SOFT,
                 xtol=5e-3,
                 ftol=5e-3,
@@ -190,7 +191,7 @@ class Fit:
         return np.stack(columns, axis=1)
 
     def _polished(self, best: Candidate) -> tuple[Candidate, Floats]:
-        """The best of a linear model of the residuals in ever smaller boxes, and the derivatives of the last one.
+        """The best of a linear model of the residuals in ever smaller boxes, and its weighted derivatives in the last.
 
         The model is fitted to all candidates in the box, which averages the noise of the runs.
         """
@@ -202,16 +203,20 @@ class Fit:
             found = self._in_box(middle, half)
             x = np.array([self.places(one) - middle for one in found])
             y = np.array([self._residuals(one) for one in found])
-            solved = np.linalg.lstsq(np.column_stack([np.ones(len(x)), x]), y, rcond=None)[0]
+            design = np.column_stack([np.ones(len(x)), x])
+            solved = np.linalg.lstsq(design, y, rcond=None)[0]
             constant, jacobian = solved[0], solved[1:].T
-            # Residuals far apart count less, as in the cost.
-            weights = (1 + (constant / SOFT) ** 2) ** -0.25
+            # Residuals far apart count less, as in the cost, and so do those that are not linear in the box: a median
+            # between two kinds of requests, or a percentile at which a buffer begins to fill, jumps.
+            misfit = np.sqrt(np.sum((y - design @ solved) ** 2, axis=0) / max(len(x) - len(solved), 1))
+            weights = 1 / np.sqrt((1 + (constant / SOFT) ** 2) * (1 + misfit**2))
             low, high = np.maximum(-half, -middle), np.minimum(half, 1 - middle)
             wide = high - low > 1e-6
             step = np.zeros(len(middle))
             if wide.any():
                 sides = (low[wide] - 1e-9, high[wide] + 1e-9)
                 step[wide] = lsq_linear(weights[:, None] * jacobian[:, wide], -weights * constant, sides).x
+            jacobian = weights[:, None] * jacobian
             ahead = self.candidate(np.clip(middle + step, 0.0, 1.0))
             # With more seeds a lucky candidate does not stay the best.
             self.model.logs([best, ahead], SEEDS_OF_ERRORS)

@@ -64,7 +64,7 @@ def _tiles(result: Calibration) -> tuple[Tile, ...]:
             tiles.append(Tile(f"median error, {label}", number(100 * middle), "%"))
     tiles.append(Tile("runs", f"{result.runs_done + result.runs_kept:,}"))
     if result.keys:
-        tiles.append(Tile("chi square a degree of freedom", number(result.scale)))
+        tiles.append(Tile("cost a degree of freedom", number(result.scale)))
     return tuple(tiles)
 
 
@@ -121,7 +121,7 @@ def _profile(one: FittedKey) -> Block:
     chart = Lines(
         one.key.name,
         Axis(f"{one.key.name}{unit}"),
-        Axis("rise of chi square", low=0.0, high=4 * CHI_SQUARE),
+        Axis("rise of the cost", low=0.0, high=4 * CHI_SQUARE),
         scale * np.array(one.profile.values),
         (series,),
         dots=True,
@@ -175,7 +175,7 @@ def _method(result: Calibration) -> list[str]:
     ]
     if result.keys:
         texts.append(
-            "The fit makes the sum of the squares of errors over standard errors least, with less weight on errors "
-            "beyond three standard errors. All candidates have the same seeds. Held-out values have no part in it."
+            "The fit makes the sum over errors in standard errors least (Cauchy's loss: an error beyond three standard "
+            "errors counts by its logarithm). All candidates have the same seeds. Held-out values have no part in it."
         )
     return texts

@@ -86,7 +86,7 @@ class Calibration:
     pairs: tuple[tuple[str, str, float], ...]
     #: The fitted values, then the held-out ones, in the order of the rows.
     values: tuple[Compared, ...]
-    #: Chi square over the degrees of freedom; well above 1 if the model does not explain the data.
+    #: The cost over the degrees of freedom; well above 1 if the model does not explain the data.
     scale: float
     runs_done: int
     runs_kept: int
