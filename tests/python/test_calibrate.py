@@ -56,11 +56,11 @@ def rows(tmp_path, text, name="rows.csv"):
 
 
 def test_the_keys_of_a_small_twin_come_back(tmp_path):
-    """A hidden spec, measured by nandlab with other seeds, is found from a start off by up to a factor of 1.5."""
+    """A hidden spec, measured by nandlab with other seeds, is found from a start off by a factor of 1.6."""
     keys = {"timing.read": (50e3, "ns"), "timing.program": (5e5, "ns")}
     loads = ((1, 1.0, "16KiB", "fit"), (1, 0.0, "16KiB", "fit"), (4, 0.5, "16KiB", "held-out"))
-    record = twins.twin(tmp_path / "twin", 3, 1, keys, loads, SPEC)
-    hidden = twins.hidden(3, keys)
+    record = twins.twin(tmp_path / "twin", 1, 1, keys, loads, SPEC)
+    hidden = twins.hidden(1, keys)
     assert json.loads((tmp_path / "twin" / "matters.json").read_text())["hidden"] == hidden
     for name, key in record["keys"].items():
         assert key["matters"] and abs(key["fitted"] / hidden[name] - 1) < 0.05, key

@@ -78,9 +78,13 @@ class Fitted:
 class Fit:
     """The fit of a model to the measured values of its loads."""
 
-    def __init__(self, model: Model, model_error: float = MODEL_ERROR) -> None:
+    def __init__(self, model: Model, model_error: float = MODEL_ERROR, *, quick: bool = False) -> None:
         self.model = model
         self._model_error = model_error
+        #: About a third of the candidates, and profiles of two points a key.
+        self._design, self._starts, self._steps = (1, 1, 3) if quick else (DESIGN, STARTS, STEPS_MAX)
+        self._boxes = BOXES[:1] if quick else BOXES
+        self._times = (-2, 2) if quick else (-4, -2, 2, 4)
         self.measured = np.log([value.value for value in model.values])
         self.errors = np.zeros(len(self.measured))
 
@@ -123,11 +127,11 @@ class Fit:
         """The best of some candidates that are spread over the box, for each start of the optimiser."""
         from scipy.stats import qmc
 
-        count = DESIGN * len(self.model.keys)
+        count = self._design * len(self.model.keys)
         spread = qmc.Halton(len(self.model.keys), scramble=False).random(count + 1)[1:]
         candidates = [start, *(self.candidate(places) for places in spread)]
         self.model.logs(candidates)
-        return sorted(dict.fromkeys(candidates), key=self.cost)[:STARTS]
+        return sorted(dict.fromkeys(candidates), key=self.cost)[: self._starts]
 
     # Residuals.
 
@@ -170,7 +174,7 @@ class Fit:
                 xtol=5e-3,
                 ftol=5e-3,
                 gtol=None,
-                max_nfev=STEPS_MAX,
+                max_nfev=self._steps,
             )
             found += [start, self.candidate(ended.x)]
         return found
@@ -198,7 +202,7 @@ class Fit:
         from scipy.optimize import lsq_linear
 
         jacobian = np.zeros((len(self.measured), len(self.model.keys)))
-        for half in BOXES:
+        for half in self._boxes:
             middle = self.places(best)
             found = self._in_box(middle, half)
             x = np.array([self.places(one) - middle for one in found])
@@ -251,7 +255,7 @@ class Fit:
         others = [other for other in range(len(places)) if other != at]
         follow = -np.linalg.pinv(jacobian[:, others], rcond=1e-3) @ jacobian[:, at] if others else np.zeros(0)
         found = []
-        for times in (-4, -2, 2, 4):
+        for times in self._times:
             moved = _moved(places, at, times * min(max(deviation, 0.02), 0.2))
             moved[others] = np.clip(places[others] + follow * (moved[at] - places[at]), 0.0, 1.0)
             found.append(self.candidate(moved))

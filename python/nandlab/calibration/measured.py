@@ -95,9 +95,7 @@ def read_all(paths: Sequence[Path]) -> list[Row]:
     rows: list[Row] = []
     for path in paths:
         text = _text(path)
-        found = (
-            _of_fio(path, text) if text.lstrip()[:1] in ("{", "f") and "fio version" in text else _of_csv(path, text)
-        )
+        found = _of_fio(path, text) if '"fio version"' in text else _of_csv(path, text)
         rows += [replace(row, number=len(rows) + at) for at, row in enumerate(found, 1)]
     if len(rows) > ROWS_MAX:
         raise OutputError(f"{len(rows):,} rows; the limit is {ROWS_MAX:,}\n  remedy: give fewer rows")

@@ -157,6 +157,7 @@ def calibrate(
     duration: str | None = None,
     seeds: int = 1,
     model_error: float = MODEL_ERROR,
+    quick: bool = False,
     out: str | os.PathLike[str] | None = None,
     workers: int | None = None,
     dask: str | None = None,
@@ -169,8 +170,9 @@ def calibrate(
     selects rows that are predicted only: `2,5-7`, `odd`, `even`. The clients of the loads are those of the job file
     `fio`, of the job in fio's result, or of the spec. `duration` is the simulated time of a load, such as `2s`; `seeds`
     the number of seeds of each prediction. `model_error` is the relative error, besides noise, that the model is taken
-    to have: agreement below it is not looked for. `out` is by default a folder in out/ with the name of the spec and
-    `-calibrated`. Finished runs in it are not repeated. `workers`, `dask` and `progress` are those of a study.
+    to have: agreement below it is not looked for. `quick` tries about a third of the candidates. `out` is by default a
+    folder in out/ with the name of the spec and `-calibrated`. Finished runs in it are not repeated. `workers`, `dask`
+    and `progress` are those of a study.
 
     Raises `OutputError` and `SpecError` for wrong input, `NandlabError` when runs have failed.
     """
@@ -214,7 +216,7 @@ def calibrate(
         counted = Counted()
         # The fit has only the rows that are fitted; without keys there is nothing to hold out from.
         fitted, held = model_of("fit"), model_of("held-out")
-        found = Fit(fitted, model_error).run() if fitted.loads else Fitted(Fit(held, model_error).start())
+        found = Fit(fitted, model_error, quick=quick).run() if fitted.loads else Fitted(Fit(held, model_error).start())
         result = _result(path, fitted, held, found, counted, notes)
         _write(result)
     finally:

@@ -67,6 +67,9 @@ nandlab calibrate SPEC.toml fio.json --fio job.fio --duration 2s
         "for. 0.003 when absent; a larger share, such as 0.05, for a drive whose mechanisms are not all modelled.",
     )
     parser.add_argument(
+        "--quick", action="store_true", help="Try about a third of the candidates: a first look at a large drive."
+    )
+    parser.add_argument(
         "--out",
         type=Path,
         metavar="DIR",
@@ -106,6 +109,7 @@ def calibrate(options: argparse.Namespace) -> End:
                 duration=options.duration,
                 seeds=options.seeds,
                 model_error=options.model_error,
+                quick=options.quick,
                 out=options.out,
                 workers=workers,
                 dask=dask,
