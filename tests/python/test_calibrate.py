@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+from pathlib import Path
 
 import nandlab
 import pytest
@@ -11,6 +12,15 @@ from nandlab.calibration.keys import Key
 from nandlab.calibration.loads import loads_of
 from nandlab.calibration.measured import hold_out, percentile, read_all
 
+ROOT = Path(__file__).parents[2]
+STUDY, PRESETS = ROOT / "studies" / "real-drives", ROOT / "presets"
+#: The sizes of the measured drives, in bytes.
+SIZES = {
+    "like-samsung-pm9a3-960g": 960_197_124_096,
+    "like-sk-hynix-pe8110-960g": 960_197_124_096,
+    "like-solidigm-p5520-1920g": 1_920_383_410_176,
+    "like-micron-7450-max-800g": 800_166_076_416,
+}
 SPEC = """
 seed = 1
 [drive]
@@ -58,7 +68,7 @@ def rows(tmp_path, text, name="rows.csv"):
 def test_the_keys_of_a_small_twin_come_back(tmp_path):
     """A hidden spec, measured by nandlab with other seeds, is found from a start off by a factor of 1.6."""
     keys = {"timing.read": (50e3, "ns"), "timing.program": (5e5, "ns")}
-    loads = ((1, 1.0, "16KiB", "fit"), (1, 0.0, "16KiB", "fit"), (4, 0.5, "16KiB", "held-out"))
+    loads = ((1, 1.0, "16KiB", "fit"), (1, 0.0, "16KiB", "fit"), (4, 1.0, "16KiB", "held-out"))
     record = twins.twin(tmp_path / "twin", 1, 1, keys, loads, SPEC)
     hidden = twins.hidden(1, keys)
     assert json.loads((tmp_path / "twin" / "matters.json").read_text())["hidden"] == hidden
@@ -136,6 +146,37 @@ def test_without_keys_predictions_are_compared(command, spec):
     done = command("calibrate", spec, "drive.csv", "--json", "--workers", "1")
     result = json.loads(done.stdout)
     assert result["keys"] == [] and len(result["values"]) == 3 and result["candidates"] == 1
+
+
+# The measured drives.
+
+
+@pytest.mark.parametrize(("name", "below"), [("pm9a3", 7), ("pe8110", 8), ("p5520", 12)])
+def test_the_split_of_the_measured_drives_is_the_rule(name, below):
+    """Odd rows below saturation fit, even rows predict, and the one row above saturation fits."""
+    found = read_all([STUDY / f"{name}.csv"])
+    assert [row.split for row in found[:-1]] == [("fit", "held-out")[at % 2] for at in range(below)]
+    assert found[-1].name == "saturated" and found[-1].split == "fit"
+    rates = [float(row.load["rate:writer*"]) for row in found[:-1]]
+    assert rates == [10_000 * at - 5_000 for at in range(1, below + 1)]
+    assert all(len(row.values) == 4 for row in found[:-1]) and len(found[-1].values) == 5
+
+
+@pytest.mark.parametrize("preset", sorted(path.stem for path in PRESETS.glob("like-*.toml")))
+def test_a_preset_of_a_measured_drive_takes_the_loads_of_its_measurement(preset):
+    """The scaled drive of the study, with each preset in place of the first, is valid under every load."""
+    base = (STUDY / "base.toml").read_text()
+    drive, scaled = (PRESETS / f"{preset}.toml").read_text(), base[base.index("blocks_per_plane") : base.index("[prec")]
+    spec = nandlab.load(drive + "\n" + base[base.index("[precondition]") :])
+    assert spec.logical_bytes == pytest.approx(SIZES[preset], rel=0.07 if "7450" in preset else 1e-4)
+    sets = [line for line in scaled.replace("[timing]\n", "timing.").splitlines() if "=" in line and line[0] != "#"]
+    sets = [one if one.startswith("timing.") else f"drive.{one}" for one in (line.split(" #")[0] for line in sets)]
+    small = spec.with_([one.replace(" = ", "=") for one in sets])
+    assert small.logical_bytes < 4e9
+    loads, notes = loads_of(small, read_all([STUDY / "pm9a3.csv"]), None, None)
+    for load in loads:
+        small.with_(list(load.sets))
+    assert notes == []
 
 
 # Measurements.
