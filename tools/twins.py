@@ -1,6 +1,6 @@
 """Twins: hidden specs that `nandlab calibrate` has to find again from what nandlab itself measured of them.
 
-python tools/twins.py OUT [--twins N] [--first N] [--workers N]
+python tools/twins.py OUT [--twins N] [--first N] [--workers N] [--quick]
 
 Each twin has a seed, from which the values of six keys are drawn, each within a factor of two of the spec TWIN. The
 twin is measured under the loads of LOADS, with seeds that the calibration does not use. OUT/twin-N/matters.json lists
@@ -130,6 +130,8 @@ def twin(
     keys: Mapping[str, tuple[float, str]] = KEYS,
     loads: Sequence[tuple[int, float, str, str]] = LOADS,
     spec_text: str = TWIN,
+    *,
+    quick: bool = False,
 ) -> dict[str, Any]:
     """Measure one twin, find its keys, and return the record of both."""
     begin_s = time.monotonic()
@@ -141,7 +143,7 @@ def twin(
     matters = _measure(out, spec, table, values, keys, workers)
     (out / "matters.json").write_text(json.dumps({"hidden": values, "matters": matters}, indent=2) + "\n")
     result = nandlab.calibrate(
-        spec, table, fit=[_fit(name, keys) for name in keys], out=out / "calibrated", workers=workers
+        spec, table, fit=[_fit(name, keys) for name in keys], out=out / "calibrated", workers=workers, quick=quick
     )
     found = {one.key.name: one.value for one in result.keys}
     record = {
@@ -263,12 +265,15 @@ def main() -> None:
     parser.add_argument("--twins", type=int, default=10)
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--quick", action="store_true", help="calibrate with --quick")
     options = parser.parse_args()
     records = []
     for seed in range(options.first, options.first + options.twins):
         folder = options.out / f"twin-{seed}"
         done = folder / "twin.json"
-        record = json.loads(done.read_text()) if done.exists() else twin(folder, seed, options.workers)
+        record = (
+            json.loads(done.read_text()) if done.exists() else twin(folder, seed, options.workers, quick=options.quick)
+        )
         records.append(record)
         for name, key in record["keys"].items():
             matters = "" if key["matters"] else "  (does not matter)"

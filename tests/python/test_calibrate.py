@@ -11,6 +11,8 @@ import twins
 from nandlab.calibration.keys import Key
 from nandlab.calibration.loads import loads_of
 from nandlab.calibration.measured import hold_out, percentile, read_all
+from nandlab.calibration.spec_file import fitted_spec
+from nandlab.spec import read_spec
 
 ROOT = Path(__file__).parents[2]
 STUDY, PRESETS = ROOT / "studies" / "real-drives", ROOT / "presets"
@@ -146,6 +148,21 @@ def test_without_keys_predictions_are_compared(command, spec):
     done = command("calibrate", spec, "drive.csv", "--json", "--workers", "1")
     result = json.loads(done.stdout)
     assert result["keys"] == [] and len(result["values"]) == 3 and result["candidates"] == 1
+
+
+@pytest.mark.parametrize("sets", [[], ["timing.suspend.program.max=3", "seed=7"], ["drive.op=0.2", "gc.victim=fifo"]])
+def test_a_fitted_spec_means_what_was_fitted_also_within_a_table_of_a_preset(tmp_path, sets):
+    """A table of a file replaces that of its preset: the other keys of the table would be missing."""
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        '[drive]\npreset = "modern-tlc-1t"\n[gc]\nvictim.random = { k = 4 }\n[workload]\nprofile = "msr/hm_0"\n'
+    )
+    base = read_spec(path, sets)
+    for key, value in (("timing.suspend.program.enter", "10us"), ("drive.op", 0.21), ("timing.program", "900us")):
+        fitted = base.with_({key: value})
+        text = fitted_spec(path, fitted, base, {key: (value, "fitted: here")}, 3)
+        assert nandlab.load(text).canonical_json() == fitted.canonical_json()
+        assert "fitted: here" in text and 'preset = "modern-tlc-1t"' in text
 
 
 # The measured drives.

@@ -112,7 +112,7 @@ class Fit:
     def places(self, candidate: Candidate) -> Floats:
         """The places of values, within the bounds."""
         found = [key.place(value) for key, value in zip(self.model.keys, candidate, strict=True)]
-        return np.clip(np.array(found), 0.0, 1.0)
+        return np.asarray(np.clip(np.array(found), 0.0, 1.0))
 
     def start(self) -> Candidate:
         """The values of the spec, moved into the bounds."""
@@ -298,7 +298,7 @@ def errors_of(model: Model, candidate: Candidate) -> Floats:
                 "load (reads and writes, clients, duration), or leave the cell empty"
             )
     spread = several.std(axis=0, ddof=1) / math.sqrt(model.seeds)
-    return np.hypot(spread, np.array([value.error for value in model.values]))
+    return np.asarray(np.hypot(spread, np.array([value.error for value in model.values])))
 
 
 def _moved(places: Floats, at: int, by: float) -> Floats:

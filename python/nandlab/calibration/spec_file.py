@@ -10,7 +10,9 @@ from typing import Any
 
 from nandlab import _core
 from nandlab._core import Spec
+from nandlab.comparison.inputs import input_files, loaded_as
 from nandlab.errors import shown
+from nandlab.presentation.model import counted
 from nandlab.spec import toml_value
 from nandlab.study.model import leaves
 
@@ -27,46 +29,50 @@ def fitted_spec(
     `keys` has the fitted values by key, with a comment each. Keys from the command line are those of `base`, the spec
     without the fit, that its file does not have.
     """
-    text, _, _, sets = _form(base)
-    own = dict(leaves(tomllib.loads(text)))
-    for line in sets:
-        key, _, value = line.partition("=")
-        own = {name: there for name, there in own.items() if not f"{name}.".startswith(f"{key}.")}
-        own[key] = _parsed(value)
-    from_sets = {line.partition("=")[0] for line in sets}
-    for key in keys:
-        # A value that holds the key, such as a table written in one line, has been taken apart by `leaves`.
-        own.setdefault(key, None)
-    sections: dict[str, list[str]] = {"": []}
-    for name, value in own.items():
-        section, _, rest = name.partition(".")
-        section, rest = (section, rest) if rest else ("", section)
-        if name in keys:
-            shown_value, comment = keys[name]
-            value = shown_value
+    text, _, _, sets = loaded_as(base)
+    resolved = tomllib.loads(fitted.to_toml())
+    own: dict[str, Any] = dict(leaves(tomllib.loads(text)))
+    comments: dict[str, list[str]] = {}
+    given = {key: value for key, _, value in (line.partition("=") for line in sets)}
+    changed = dict.fromkeys(given, "from --set") | {key: comment for key, (_, comment) in keys.items()}
+    for key, comment in changed.items():
+        # A table of a file replaces that of a preset as a whole, so a table with a changed key is written whole.
+        slot, inner = ".".join(key.split(".")[:2]), ".".join(key.split(".")[2:])
+        section, _, name = slot.partition(".")
+        own = {there: value for there, value in own.items() if not f"{there}.".startswith(f"{slot}.")}
+        if key in keys and not inner:
+            own[slot] = keys[key][0]
         else:
-            comment = "from --set" if name in from_sets else ""
+            # Not among the resolved keys are the preset, and keys of the file as a whole such as the seed.
+            whole = resolved.get(section, {}) if name else {}
+            own[slot] = whole[name] if name in whole else _parsed(given[key])
+        comments.setdefault(slot, []).append(f"{inner} {comment}" if inner else comment)
+    head = (
+        f"# {shown(path.name)} with {counted(len(keys), 'key')} fitted to {counted(values, 'measured value')}, by nandlab "
+        f"{_core.version()}.\n# A value without a comment is that of the spec that was fitted.\n"
+    )
+    # The file means what was fitted.
+    again = _core.Spec.load(_text(own, comments), path.name, str(path.parent.absolute()), [])
+    assert again.canonical_json() == fitted.canonical_json(), _text(own, comments)
+    # A relative path starts at the directory of its file.
+    files = {key: str(file.absolute()) for key, file in input_files(base).items() if key in own}
+    return head + _text(own | files, comments)
+
+
+def _text(own: Mapping[str, Any], comments: Mapping[str, list[str]]) -> str:
+    """The values as TOML, by section, with their comments."""
+    sections: dict[str, list[str]] = {"": []}
+    for there, value in own.items():
+        section, _, rest = there.partition(".")
+        section, rest = (section, rest) if rest else ("", section)
         line = f"{_dotted(rest)} = {toml_value(value)}"
-        sections.setdefault(section, []).append(f"{line} # {comment}" if comment else line)
-    lines = [
-        f"# {shown(path.name)} with {len(keys)} keys fitted to {values} measured values, by nandlab {_core.version()}.",
-        "# A value without a comment is that of the spec that was fitted.",
-        *sections.pop(""),
-    ]
+        said = "; ".join(comments.get(there, ()))
+        sections.setdefault(section, []).append(f"{line} # {said}" if said else line)
+    lines = sections.pop("")
     for section, entries in sections.items():
         entries.sort(key=lambda entry: not entry.startswith("preset ="))
         lines += [f"[{section}]", *entries]
-    made = "\n".join(lines) + "\n"
-    # The file means what was fitted.
-    again = _core.Spec.load(made, path.name, str(path.parent.absolute()), [])
-    assert again.canonical_json() == fitted.canonical_json(), made
-    return made
-
-
-def _form(spec: Spec) -> tuple[str, str, str, list[str]]:
-    from nandlab.comparison.inputs import loaded_as
-
-    return loaded_as(spec)
+    return "\n".join(lines) + "\n"
 
 
 def _parsed(value: str) -> Any:

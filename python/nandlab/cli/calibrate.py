@@ -162,12 +162,12 @@ def _show(result: Calibration, console: Console) -> None:
             cells += ["", "", ""] if found is None else [str(found[0]), *(f"{100 * part:.1f} %" for part in found[1:])]
         table.add_row(escape(name), *cells)
     console.print(table)
-    for one in result.values:
-        if one.unreached:
+    for value in result.values:
+        if value.unreached:
             console.print(
                 escape(
-                    f"not reached: {one.name} of row {one.row.number} ({one.row.name}): measured {one.measured:.4g}, "
-                    f"predicted {one.predicted:.4g}"
+                    f"not reached: {value.name} of row {value.row.number} ({value.row.name}): "
+                    f"measured {value.measured:.4g}, predicted {value.predicted:.4g}"
                 ),
                 soft_wrap=True,
             )
