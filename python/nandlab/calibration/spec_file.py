@@ -48,8 +48,8 @@ def fitted_spec(
             own[slot] = whole[name] if name in whole else _parsed(given[key])
         comments.setdefault(slot, []).append(f"{inner} {comment}" if inner else comment)
     head = (
-        f"# {shown(path.name)} with {counted(len(keys), 'key')} fitted to {counted(values, 'measured value')}, by nandlab "
-        f"{_core.version()}.\n# A value without a comment is that of the spec that was fitted.\n"
+        f"# {shown(path.name)} with {counted(len(keys), 'key')} fitted to {counted(values, 'measured value')}, by "
+        f"nandlab {_core.version()}.\n# A value without a comment is that of the spec that was fitted.\n"
     )
     # The file means what was fitted.
     again = _core.Spec.load(_text(own, comments), path.name, str(path.parent.absolute()), [])
