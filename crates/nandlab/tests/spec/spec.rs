@@ -867,7 +867,7 @@ fn every_preset_loads_and_has_its_raw_capacity() {
         let raw = match name {
             "modern-tlc-1t" | "like-micron-7450-max-800g" => 1056.0,
             "like-samsung-pm9a3-960g" | "like-sk-hynix-pe8110-960g" => 1023.75,
-            "like-solidigm-p5520-1920g" => 2047.5,
+            "like-solidigm-p5520-1920g" => 2088.0,
             "partial-refresh-128g" => 137.0,
             _ => name.rsplit('-').next().unwrap().trim_end_matches('g').parse().unwrap(),
         };
