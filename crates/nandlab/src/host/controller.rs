@@ -7,6 +7,10 @@
 //! (`"round-robin"`, the default arbitration of NVMe Base Specification 2.0, 3.4.4.1). Commands that end at the same time
 //! begin in the order in which they were taken.
 //!
+//! The drive has room for `commands_max` commands: a command takes its place when a processor takes it, and leaves it when
+//! the drive has completed the request, which is before the completion crosses the link. At saturation the writes that
+//! wait for the write buffer occupy all places, and later reads wait in the queues of the host behind other writes.
+//!
 //! The time stands for all work of the firmware on a command, that of its completion included. Reads and writes whose data
 //! flash answers at once from a buffer take it too. As with the link, flush epochs, the map and the oracle see a request
 //! only once the drive begins it (`Drive::begin`). The twin in the tests is a drive without a controller, to which a list
@@ -93,6 +97,9 @@ pub(crate) struct Controller {
     /// Number of processors without a command.
     free: u32,
     processors: u32,
+    /// Number of further commands for which the drive has room.
+    room: u32,
+    commands_max: u32,
     /// The end, the number and the request of each command on which a processor works.
     at_work: BinaryHeap<Reverse<(Time, u64, RequestId)>>,
     waiting: Queues,
@@ -104,11 +111,14 @@ pub(crate) struct Controller {
 
 impl Controller {
     pub(crate) fn new(spec: &ControllerSpec) -> Self {
+        let commands_max = spec.commands_max.unwrap_or(u32::MAX);
         let time = |op| if op == Op::Read { spec.read_ns } else { spec.write_ns };
         Self {
             times: Op::ALL.map(time),
             free: spec.commands_at_once,
             processors: spec.commands_at_once,
+            room: commands_max,
+            commands_max,
             at_work: BinaryHeap::new(),
             waiting: Queues {
                 are_kept_apart: spec.arbitration == Arbitration::RoundRobin,
@@ -124,9 +134,14 @@ impl Controller {
     /// Drops all commands at power loss.
     pub(crate) fn clear(&mut self, now: Time) {
         self.busy = self.state(now).busy;
-        self.free = self.processors;
+        (self.free, self.room) = (self.processors, self.commands_max);
         self.at_work.clear();
         self.waiting.clear();
+    }
+
+    /// Whether no command waits, is worked on or has a place.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.count == 0 && self.at_work.is_empty() && self.room == self.commands_max
     }
 
     pub(crate) fn state(&self, now: Time) -> ControllerState {
@@ -152,25 +167,36 @@ impl Controller {
 
     /// A command has reached the drive.
     pub(crate) fn take<P: Probe>(&mut self, core: &mut Core<P>, request: RequestId, op: Op, queue: u16) {
-        let command = Waiting { request, time: self.times[op as usize] };
-        if self.free == 0 {
-            self.waiting.push(queue, command);
-            return;
+        self.waiting.push(queue, Waiting { request, time: self.times[op as usize] });
+        self.take_next(core);
+    }
+
+    /// Gives a free processor the next command that waits, if the drive has room for a command.
+    fn take_next<P: Probe>(&mut self, core: &mut Core<P>) {
+        if self.free > 0
+            && self.room > 0
+            && let Some(command) = self.waiting.pop()
+        {
+            self.free -= 1;
+            self.room -= 1;
+            self.work_on(core, command);
+            self.set_clock(core);
         }
-        self.free -= 1;
-        self.work_on(core, command);
-        self.set_clock(core);
     }
 
     /// The controller's clock has expired. Returns the request whose command has ended, and gives its processor the next
     /// command.
     pub(crate) fn end<P: Probe>(&mut self, core: &mut Core<P>) -> RequestId {
         let Reverse((_, _, request)) = self.at_work.pop().expect("the clock is set for a command");
-        match self.waiting.pop() {
-            Some(command) => self.work_on(core, command),
-            None => self.free += 1,
-        }
+        self.free += 1;
+        self.take_next(core);
         self.set_clock(core);
         request
+    }
+
+    /// The drive has completed a request, which leaves its place to the next command.
+    pub(crate) fn leave<P: Probe>(&mut self, core: &mut Core<P>) {
+        self.room += 1;
+        self.take_next(core);
     }
 }

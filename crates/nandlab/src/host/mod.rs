@@ -123,8 +123,7 @@ impl<P: Probe> Mechanism<P> for Host {
         if link.is_some_and(|link| link.to_drive.requests + link.to_host.requests > 0) {
             return Err("a request is on the link though none is outstanding".to_owned());
         }
-        let controller = self.controller.as_ref().map(|controller| controller.state(core.now()));
-        if controller.is_some_and(|state| state.waiting + state.at_work > 0) {
+        if self.controller.as_ref().is_some_and(|controller| !controller.is_empty()) {
             return Err("the controller has a command though none is outstanding".to_owned());
         }
         Ok(())
@@ -201,6 +200,9 @@ impl Host {
     /// Completes a request in the drive: sends the completion over the link, or reports it at once.
     fn complete<P: Probe>(&mut self, core: &mut Core<P>, id: RequestId) {
         let (is_write, epoch) = (self.requests.op(id) == Op::Write, self.requests.get(id).epoch);
+        if let Some(controller) = &mut self.controller {
+            controller.leave(core);
+        }
         if self.link.is_some() {
             self.send_to_host(core, id);
         } else {

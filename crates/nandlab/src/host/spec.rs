@@ -35,10 +35,23 @@ params! {
         /// Which of the commands that wait is next.
         pub arbitration: Arbitration =
             param("arbitration", ValueKind::Slot(Arbitration::CHOICES), "\"arrival\"", "which of the commands that wait is next"),
+        /// The most commands that the drive has taken and not completed, at least 1; `None`: no limit.
+        pub commands_max: Option<u32> =
+            param("commands_max", COMMANDS_MAX, "\"unlimited\"", "commands taken and not completed; later ones wait")
+            => commands_max,
     }
 }
 
 const COMMANDS: ValueKind = int(1, 65_536);
+const COMMANDS_MAX: ValueKind =
+    ValueKind::Either(&[ValueKind::Slot(&[plain("unlimited", "the drive takes every command")]), COMMANDS]);
+
+fn commands_max(val: &Val) -> Option<u32> {
+    match val {
+        Val::Tag("unlimited", None) => None,
+        _ => Some(u32::from_val(val)),
+    }
+}
 
 choices! {
     /// `host.controller.arbitration`: which of the commands that wait is next.

@@ -499,11 +499,12 @@ pub fn link(seed: u64) -> String {
     let (has_controller, read, write) =
         (one_of(["controller", "", ""]), one_of(["0us", "3us", "80us"]), one_of(["0us", "5us", "200us"]));
     let (at_once, arbitration) = (one_of(["1", "2", "9"]), one_of(["arrival", "arrival", "round-robin"]));
+    let most = one_of(["", ", commands_max = 1", ", commands_max = 20"]);
     let controller = match has_controller {
         "" => String::new(),
         _ => format!(
             "controller = {{ read = '{read}', write = '{write}', commands_at_once = {at_once}, arbitration = \
-             '{arbitration}' }}\n"
+             '{arbitration}'{most} }}\n"
         ),
     };
 

@@ -110,24 +110,92 @@ fn queues_take_turns_only_with_round_robin() {
     assert_eq!(order("round-robin"), [7, 7, 2, 0, 7, 2, 7]);
 }
 
-/// The twin is a drive without a controller. A list of processors decides when it gets each request.
+/// A queue of commands, a list of processors and a number of places in front of a drive without a controller.
+struct Twin {
+    drive: Drive<Oracle>,
+    requests: Vec<Request>,
+    /// Number of the next request that arrives, and of the next one that a processor takes.
+    next: (usize, usize),
+    /// The end and the number of each command on which a processor works.
+    at_work: BinaryHeap<Reverse<(u64, usize)>>,
+    /// Firmware time of a read, and of another command, in nanoseconds.
+    times: [u64; 2],
+    processors: usize,
+    places: usize,
+    /// By number in the drive, the number of the request.
+    begun: Vec<usize>,
+    /// The completed requests, with their times.
+    done: Vec<(u64, u64)>,
+    /// Number of commands that have waited for a processor, and for a place while a processor was free.
+    waited: [u64; 2],
+}
+
+impl Twin {
+    /// Serves everything that happens up to the time `now`, which is the time of the next event.
+    fn serve(&mut self, now: u64) {
+        self.drive.advance(at(now));
+        while self.next.0 < self.requests.len() && self.requests[self.next.0].arrival.ns() <= now {
+            self.next.0 += 1;
+        }
+        loop {
+            self.done.extend(
+                self.drive.completions().map(|c| (self.begun[c.id as usize] as u64, c.completed.ns())),
+            );
+            if let Some(&Reverse((end, number))) = self.at_work.peek()
+                && end <= now
+            {
+                self.at_work.pop();
+                self.begun.push(number);
+                self.drive.submit(&self.requests[number].at(self.drive.now())).unwrap();
+                continue;
+            }
+            let (arrived, taken) = self.next;
+            let is_place_free = taken - self.done.len() < self.places;
+            if taken == arrived {
+                return;
+            }
+            if self.at_work.len() == self.processors || !is_place_free {
+                self.waited[usize::from(self.at_work.len() < self.processors)] += 1;
+                return;
+            }
+            self.next.1 += 1;
+            let time = self.times[usize::from(self.requests[taken].op != Op::Read)];
+            self.at_work.push(Reverse((now + time, taken)));
+        }
+    }
+
+    fn run(&mut self) {
+        loop {
+            let arrival = self.requests.get(self.next.0).map(|request| request.arrival.ns());
+            let end = self.at_work.peek().map(|Reverse((end, _))| *end);
+            let event = self.drive.next_event().map(Time::ns);
+            let Some(next) = [arrival, end, event].into_iter().flatten().min() else { return };
+            if self.done.len() == self.requests.len() {
+                return;
+            }
+            self.serve(next);
+        }
+    }
+}
+
 #[test]
-fn a_drive_with_a_controller_behaves_like_a_drive_behind_a_list_of_processors() {
+fn a_drive_with_a_controller_behaves_like_a_drive_behind_processors_and_places() {
     let caches = ["", "[cache]\nsize = '64KiB'\nsync = 'punctual'\ndirty_budget = 0.5\n"];
-    let (mut waited, mut overtaken) = (0, 0);
-    for seed in 0..40 {
+    let (mut waited, mut overtaken) = ([0, 0], 0);
+    for seed in 0..80 {
         let mut stream = Stream::new(seed, "controller twin");
         let text = TINY.to_owned() + caches[seed as usize % 2];
         // Idle time would begin earlier without a controller, so the runs have no work in idle time.
         let sets = ["gc.idle_after='1d'"];
         let times = [[0, 3, 40_000][stream.below(3) as usize], [0, 1_700, 300_000][stream.below(3) as usize]];
-        let at_once = [1, 2, 5][stream.below(3) as usize];
+        let processors = [1, 2, 5][stream.below(3) as usize];
+        let places = [usize::MAX, 1, 3, 12][stream.below(4) as usize];
+        let most = if places == usize::MAX { String::new() } else { format!(", commands_max = {places}") };
         let controller = format!(
-            "host.controller={{ read = '{}ns', write = '{}ns', commands_at_once = {at_once} }}",
+            "host.controller={{ read = '{}ns', write = '{}ns', commands_at_once = {processors}{most} }}",
             times[0], times[1]
         );
         let mut drive = filled(&spec(&text, &[&sets[..], &[&controller]].concat()), Oracle::default());
-        let mut twin = filled(&spec(&text, &sets), Oracle::default());
         let mut requests = Vec::new();
         for _ in 0..300 {
             let op =
@@ -146,32 +214,57 @@ fn a_drive_with_a_controller_behaves_like_a_drive_behind_a_list_of_processors() 
         drive.run_until_idle(100 * DAY).unwrap();
         let found: Vec<(u64, u64)> = drive.completions().map(|c| (c.id, c.completed.ns())).collect();
 
-        let mut processors: BinaryHeap<Reverse<u64>> = (0..at_once).map(|_| Reverse(0)).collect();
-        let begins = requests.iter().map(|request| {
-            let Reverse(free) = processors.pop().unwrap();
-            let taken = free.max(request.arrival.ns());
-            waited += u64::from(taken > request.arrival.ns());
-            let end = taken + times[usize::from(request.op != Op::Read)];
-            processors.push(Reverse(end));
-            end
-        });
-        let begins: Vec<u64> = begins.collect();
-        let mut order: Vec<usize> = (0..requests.len()).collect();
-        order.sort_by_key(|&id| (begins[id], id));
-        overtaken += order.windows(2).filter(|pair| pair[0] > pair[1]).count();
-        for &id in &order {
-            twin.advance(at(begins[id]));
-            twin.submit(&requests[id].at(twin.now())).unwrap();
-        }
-        twin.run_until_idle(100 * DAY).unwrap();
-        let expected: Vec<(u64, u64)> =
-            twin.completions().map(|c| (order[c.id as usize] as u64, c.completed.ns())).collect();
-        assert_eq!(found, expected, "seed {seed}: {times:?} ns, {at_once} at once");
+        let mut twin = Twin {
+            drive: filled(&spec(&text, &sets), Oracle::default()),
+            requests,
+            next: (0, 0),
+            at_work: BinaryHeap::new(),
+            times,
+            processors,
+            places,
+            begun: Vec::new(),
+            done: Vec::new(),
+            waited: [0, 0],
+        };
+        twin.run();
+        assert_eq!(found, twin.done, "seed {seed}: {times:?} ns, {processors} at once, {places} places");
+        (0..2).for_each(|for_what| waited[for_what] += twin.waited[for_what]);
+        overtaken += twin.begun.windows(2).filter(|pair| pair[0] > pair[1]).count();
         settle(&mut drive);
-        settle(&mut twin);
-        assert_eq!(drive.stats().flash, twin.stats().flash);
+        settle(&mut twin.drive);
+        assert_eq!(drive.stats().flash, twin.drive.stats().flash);
     }
-    assert!(waited > 1000 && overtaken > 100, "{waited} commands waited, {overtaken} were overtaken");
+    assert!(
+        waited.iter().all(|&count| count > 1000) && overtaken > 100,
+        "{waited:?} waited, {overtaken} overtaken"
+    );
+}
+
+#[test]
+fn later_commands_wait_for_a_place() {
+    let set = "host.controller={ read = '4us', write = '7us', commands_at_once = 4, commands_max = 2 }";
+    let mut drive = filled(&spec(TINY, &[set]), Oracle::default());
+    // Two writes have the places until they are programmed; the read of an unmapped unit waits for the first of them.
+    let first = submit(&mut drive, Op::Write, 0, PAGE, 0);
+    let second = submit(&mut drive, Op::Write, PAGE, PAGE, 0);
+    let read = submit(&mut drive, Op::Read, 100 * PAGE, PAGE, 0);
+    drive.advance(at(WRITE + US));
+    let state = drive.controller().unwrap();
+    assert_eq!((state.at_work, state.waiting, drive.outstanding()), (0, 1, 3));
+    let done = all(&mut drive);
+    assert_eq!(done[0], (first, WRITE + T + P));
+    let read_done = done.iter().find(|done| done.0 == read).unwrap().1;
+    assert_eq!(read_done, WRITE + T + P + READ);
+    assert!(done.iter().any(|done| done.0 == second));
+    // Power loss frees the places.
+    submit(&mut drive, Op::Write, 0, PAGE, 0);
+    submit(&mut drive, Op::Write, PAGE, PAGE, 0);
+    drive.advance(drive.now() + ns(WRITE + US));
+    drive.cut_power();
+    drive.completions().for_each(drop);
+    settle(&mut drive);
+    assert_eq!(one(&mut drive, Op::Read, 100 * PAGE, PAGE), READ);
+    drive.audit().unwrap();
 }
 
 #[test]
