@@ -32,10 +32,10 @@ TWIN = """
 seed = 1
 [drive]
 channels = 2
-chips_per_channel = 2
+chips_per_channel = 1
 planes_per_die = 2
-blocks_per_plane = 40
-pages_per_block = 96
+blocks_per_plane = 68
+pages_per_block = 48
 page_size = "16KiB"
 cell = "tlc"
 program_order = "one-shot"
@@ -43,7 +43,7 @@ op = 0.4
 [timing]
 read = "50us"
 program = "1ms"
-erase = "5ms"
+erase = "2500us"
 channel_ns_per_byte = 1.0
 decode = "5us"
 multi_plane = true
@@ -55,7 +55,7 @@ controller = { read = "6us", write = "10us", commands_at_once = 4 }
 [ftl]
 mapping_unit = "4KiB"
 superblock = "die"
-buffer = "2MiB"
+buffer = "512KiB"
 allocation = "dynamic"
 [capacitor]
 capacitance = "0.5mF"
@@ -65,8 +65,9 @@ voltage_min = 5
 method = "pts"
 rounds_max = 2
 [workload]
-warm_up = 2000
-clients = [{ name = "job", requests = 12000, read_fraction = 0.7, arrival = { queue_depth = 8 } }]
+# The requests before the results bring GC into a steady state: the writes among them replace most of the spare space.
+warm_up = 30_000
+clients = [{ name = "job", requests = 100000, read_fraction = 0.7, arrival = { queue_depth = 8 } }]
 """
 #: The keys with their values in TWIN, which are the middle of their ranges.
 KEYS = {

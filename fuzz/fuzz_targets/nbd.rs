@@ -1,11 +1,13 @@
-//! Arbitrary bytes from a client of a live drive. The session does not panic, its memory is bounded, everything that it
+//! A client of a live drive that sends anything. The session does not panic, its memory is bounded, everything that it
 //! accepts is answered, and what it sends begins with the greeting.
 //!
-//! `cargo fuzz run nbd`. The first two bytes choose the size of the pieces and the phase in which the others arrive.
+//! `cargo fuzz run nbd`. The first two bytes of the input choose the size of the pieces and the phase of the session. Each
+//! part of the stream begins with a byte that chooses its kind; the fields of a request and of an option follow, or bytes
+//! as they are.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wire::{Replies, feed, handshake, session};
+use wire::{Replies, context_data, feed, handshake, info_data, option, request, session, write};
 
 #[path = "../../crates/nandlab-live/tests/live/wire.rs"]
 #[allow(dead_code)]
@@ -16,16 +18,76 @@ const MAXIMUM: u32 = 65_536;
 /// As in the tests of `nandlab-live`: what a session may keep with requests of [`MAXIMUM`].
 const MEMORY_MAX: u64 = (65_536 + 28 + (256 << 10)) + 2 * ((1 << 20) + 65_536 + 64) + (5 << 20);
 
+/// The next bytes of the input; zeros beyond its end.
+struct Input<'a>(&'a [u8]);
+
+impl<'a> Input<'a> {
+    fn bytes(&mut self, len: usize) -> &'a [u8] {
+        let (taken, rest) = self.0.split_at(len.min(self.0.len()));
+        self.0 = rest;
+        taken
+    }
+
+    fn number(&mut self, len: usize) -> u64 {
+        self.bytes(len).iter().fold(0, |number, &byte| number << 8 | u64::from(byte))
+    }
+
+    fn byte(&mut self) -> u8 {
+        self.number(1) as u8
+    }
+
+    /// Mostly a number that a client sends, rarely any.
+    fn place(&mut self, unit: u64, raw: usize) -> u64 {
+        if self.byte() % 8 > 0 { unit * self.number(2) } else { self.number(raw) }
+    }
+
+    fn part(&mut self) -> Vec<u8> {
+        match self.byte() % 6 {
+            0 | 1 => {
+                let (flags, kind, cookie) = (self.number(1), self.number(1) % 10, self.number(1));
+                let (offset, len) = (self.place(512, 8), self.place(64, 4) as u32);
+                request(flags as u16, kind as u16, cookie, offset, len)
+            }
+            2 => {
+                let (flags, cookie, offset) = (self.number(1), self.number(1), self.place(16, 8));
+                let payload = vec![self.byte(); 16 * self.number(1) as usize];
+                write(flags as u16, cookie, offset, &payload)
+            }
+            3 => {
+                let number = u32::from(self.byte() % 14);
+                let data = match self.byte() % 4 {
+                    0 => info_data("", &[self.number(1) as u16, 3]),
+                    1 => context_data("", &["base:allocation", "x:y"][..usize::from(self.byte() % 3)]),
+                    2 => Vec::new(),
+                    _ => {
+                        let len = self.number(1) as usize;
+                        self.bytes(len).to_vec()
+                    }
+                };
+                option(number, &data)
+            }
+            _ => {
+                let len = self.number(1) as usize;
+                self.bytes(len).to_vec()
+            }
+        }
+    }
+}
+
 fuzz_target!(|data: &[u8]| {
-    let Some((&[piece, phase], bytes)) = data.split_first_chunk::<2>() else { return };
-    let mut stream = match phase % 3 {
+    let mut input = Input(data);
+    let piece = 1 + 16 * usize::from(input.byte());
+    let mut stream = match input.byte() % 4 {
         0 => Vec::new(),
-        1 => handshake(false),
+        1 => wire::CLIENT_FLAGS.to_vec(),
+        2 => handshake(false),
         _ => handshake(true),
     };
-    stream.extend(bytes);
+    while !input.0.is_empty() {
+        stream.extend(input.part());
+    }
     let (mut session, mut memory) = session(1 << 20, |export| export.maximum = MAXIMUM);
-    let sent = feed(&mut session, &mut memory, &stream, 1 + 16 * usize::from(piece));
+    let sent = feed(&mut session, &mut memory, &stream, piece);
     assert!(session.buffered_bytes() <= MEMORY_MAX, "{} bytes", session.buffered_bytes());
     assert_eq!(session.outstanding(), 0, "everything is answered");
     Replies::new(sent).greeting();
