@@ -38,9 +38,10 @@ class Writer:
         #: file that may be missing.
         self.under_way = {}
         self.actions = 0
+        self.error = None
 
     def run(self, place):
-        """Act until the file system fails."""
+        """Act until the file system fails, and keep the error."""
         try:
             while True:
                 act = self.random.choice(
@@ -49,7 +50,7 @@ class Writer:
                 act(place)
                 self.actions += 1
         except OSError as error:
-            assert error.errno in (errno.EIO, errno.EROFS, errno.ENOTCONN, errno.ESHUTDOWN), error
+            self.error = error
 
     def data(self):
         return self.random.randbytes(BLOCK)
@@ -176,6 +177,7 @@ def test_what_was_synced_survives_cuts_at_any_time(tmp_path, kept):
                 drive.cut()
                 work.join(60)
                 assert not work.is_alive(), "the program hangs on a drive without power"
+                assert writer.error.errno in (errno.EIO, errno.EROFS, errno.ENOTCONN, errno.ESHUTDOWN), writer.error
             losses = drive.restore()
             assert losses["covered"] == [], f"seed {seed}, cut {cuts}"
             cuts, lost = cuts + 1, lost + len(losses["acknowledged"])
