@@ -8,6 +8,7 @@ from .drive import CachePages, Capacitor, Completion, Drive
 from .errors import OutputError
 from .lifetime import Life, LifeStopped, life
 from .pages import report
+from .python_policies import param, policy
 from .rber import Reliability, reliability
 from .results import RunResult
 from .simulate import Progress, run
@@ -43,7 +44,9 @@ __all__ = [
     "life",
     "live",
     "load",
+    "param",
     "policies",
+    "policy",
     "presets",
     "reliability",
     "report",

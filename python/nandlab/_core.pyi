@@ -8,6 +8,9 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from nandlab._types import PolicyRow, Problem, StepReport
 
 class NandlabError(Exception): ...
@@ -28,7 +31,9 @@ def parquet_file(table: dict[str, tuple[str, bytes]]) -> bytes: ...
 
 class Spec:
     @staticmethod
-    def load(text: str, name: str, dir: str, sets: list[str]) -> Spec: ...
+    def load(
+        text: str, name: str, dir: str, sets: list[str], policies: list[Policy] | None = None, unloaded: bool = False
+    ) -> Spec: ...
     def with_(self, sets: Iterable[str] | Mapping[str, object]) -> Spec: ...
     def trace_reading(self) -> str | None: ...
     def __hash__(self) -> int: ...
@@ -37,6 +42,12 @@ class Spec:
     def precondition_key(self) -> str | None: ...
     @property
     def hash(self) -> str: ...
+    @property
+    def source(self) -> tuple[str, str, str, list[str]]: ...
+    @property
+    def policies(self) -> list[Policy]: ...
+    @property
+    def unloaded(self) -> list[tuple[str, str]]: ...
     @property
     def logical_bytes(self) -> int: ...
     @property
@@ -47,6 +58,143 @@ class Spec:
 def memory_needed(spec: Spec, verify: bool = False, serve: bool = False) -> tuple[int, int, str]: ...
 def workload_facts(spec: Spec) -> tuple[int, int, int]: ...
 def fit_to_writes(spec: Spec, bytes: int, times: float) -> tuple[int, float, int] | None: ...
+
+class Policy:
+    def __init__(
+        self,
+        slot: str,
+        name: str,
+        description: str,
+        params: list[tuple[str, float | None, float, float, bool, str]],
+        class_: type,
+        identity: str,
+        place: tuple[str, int],
+        copies: bool,
+    ) -> None: ...
+    @property
+    def slot(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def class_(self) -> type: ...
+    @property
+    def identity(self) -> str: ...
+    @property
+    def file(self) -> str: ...
+    @property
+    def line(self) -> int: ...
+    @property
+    def copies(self) -> bool: ...
+    @property
+    def arguments(self) -> tuple[Any, ...]: ...
+
+def declare_policy(policy: Policy) -> None: ...
+def declared_policies() -> list[Policy]: ...
+
+class Random:
+    """The random stream of a policy, which follows from the seed of the run and the slot."""
+
+    def bits(self) -> int:
+        """Draw 64 uniform bits."""
+    def below(self, n: int) -> int:
+        """Draw a uniform whole number from 0, below `n`; raises `ValueError` for 0."""
+    def unit(self) -> float:
+        """Draw a uniform number from 0, below 1."""
+
+class Lane:
+    """The blocks of a lane, as a policy of `gc.victim` sees them: an entry a block in each array.
+
+    The arrays are read-only views of the drive's state. A policy must not keep them, nor slices of them, beyond the call
+    of `pick`; it may keep copies.
+    """
+
+    #: The states of a block.
+    FREE: int
+    OPEN: int
+    FULL: int
+    VICTIM: int
+    RETIRED: int
+    BAD: int
+
+    @property
+    def number(self) -> int:
+        """The number of the lane, from 0."""
+    @property
+    def now(self) -> int:
+        """Simulated time in nanoseconds."""
+    @property
+    def valid(self) -> npt.NDArray[np.uint32]:
+        """Valid units."""
+    @property
+    def closed_at(self) -> npt.NDArray[np.uint64]:
+        """The time at which the block became full, in nanoseconds."""
+    @property
+    def erases(self) -> npt.NDArray[np.uint32]:
+        """P/E cycles."""
+    @property
+    def reads(self) -> npt.NDArray[np.uint32]:
+        """Reads since the last erase."""
+    @property
+    def programmed(self) -> npt.NDArray[np.uint32]:
+        """Units programmed or skipped since the last erase."""
+    @property
+    def linked(self) -> npt.NDArray[np.uint16]:
+        """Units whose susceptible bits are in a combination page."""
+    @property
+    def state(self) -> npt.NDArray[np.uint8]:
+        """`Lane.FREE`, `OPEN`, `FULL`, `VICTIM`, `RETIRED` or `BAD`; a full block may be picked."""
+    @property
+    def units(self) -> npt.NDArray[np.uint32]:
+        """Units of the block."""
+    def __len__(self) -> int: ...
+
+class Cache:
+    """The units of the write cache that can be evicted, as a policy of `cache.eviction` sees them during `pick`.
+
+    A unit is named by its slot. Outside of the call every method raises `ValueError`, and so does a slot without a unit
+    that can be evicted.
+    """
+
+    @property
+    def capacity(self) -> int:
+        """The most units that the cache holds."""
+    @property
+    def dirty(self) -> int:
+        """Dirty units in the cache, those being written back included."""
+    @property
+    def least_recently_used(self) -> int | None:
+        """The slot of the least recently used unit; `None` without units."""
+    def by_use(self, most: int | None = None) -> npt.NDArray[np.uint32]:
+        """The slots of the `most` least recently used units, or of all, the least recently used one first; a copy."""
+    def first_clean(self, most: int | None = None) -> int | None:
+        """The slot of the first clean unit among the `most` least recently used ones, or among all."""
+    def is_clean(self, slot: int) -> bool:
+        """Whether the unit has been written to flash since its last write by the host."""
+    def lpn(self, slot: int) -> int:
+        """The logical page number of the unit."""
+    def __len__(self) -> int: ...
+    def __contains__(self, slot: int) -> bool: ...
+
+class CacheCounts:
+    """The counts of the write cache, as a policy of `cache.sync` sees them."""
+
+    @property
+    def dirty(self) -> int:
+        """Dirty units, those being written back included."""
+    @property
+    def writing(self) -> int:
+        """Units being written back."""
+    @property
+    def budget(self) -> int:
+        """The most dirty units that are allowed."""
+    @property
+    def capacity(self) -> int:
+        """The most units that the cache holds."""
+    @property
+    def oldest_is_cold(self) -> bool | None:
+        """Whether the least recently used dirty unit is cold; `None` if every dirty unit is being written back."""
 
 class Run:
     def __init__(

@@ -38,9 +38,13 @@ def load(source: str | os.PathLike[str], sets: Sets = ()) -> Spec:
     return read_spec(Path(source), sets)
 
 
-def read_spec(path: Path, sets: Sets = ()) -> Spec:
-    """Read and validate the spec in the file `path`; relative paths in the spec start at its directory."""
-    return _core.Spec.load(_read_text(path), path.name, str(path.parent.absolute()), set_arguments(sets))
+def read_spec(path: Path, sets: Sets = (), *, unloaded: bool = False) -> Spec:
+    """Read and validate the spec in the file `path`; relative paths in the spec start at its directory.
+
+    `unloaded`: accept the name of a policy that is not loaded, whose parameters are not checked then.
+    """
+    directory = str(path.parent.absolute())
+    return _core.Spec.load(_read_text(path), path.name, directory, set_arguments(sets), unloaded=unloaded)
 
 
 def set_arguments(sets: Sets) -> list[str]:

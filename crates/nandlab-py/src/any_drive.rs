@@ -1,15 +1,45 @@
 //! A drive with or without observers: the one place of the binding that names the types of a drive.
 
-use nandlab::drive::Drive;
+use crate::policy::memory::is_any_kept;
+use crate::policy::{self, Chosen};
 use nandlab::drive::spec::{PreconditionSpec, Spec};
+use nandlab::drive::{BuildError, Drive};
 use nandlab::host::Oracle;
+use nandlab::probe::NoProbe;
 use nandlab::report::{Taps, Timeline};
+use pyo3::Python;
+use std::sync::{Mutex, PoisonError};
 
 /// A drive with or without observers. Each type of a probe costs one more copy of the compiled drive, so a further
 /// observer joins the set (`Taps`).
 pub(crate) enum AnyDrive {
     Plain(Box<Drive>),
     Observed(Box<Drive<Taps>>),
+    /// Python refers to the memory of the drive, which therefore is kept.
+    Detained,
+}
+
+/// Drives that have ended while Python referred to memory of a drive.
+static DETAINED: Mutex<Vec<AnyDrive>> = Mutex::new(Vec::new());
+
+/// Frees the drives in [`DETAINED`] if Python has dropped its references.
+fn free_detained() {
+    let mut detained = DETAINED.lock().unwrap_or_else(PoisonError::into_inner);
+    if !detained.is_empty() && !Python::attach(is_any_kept) {
+        let drives = std::mem::take(&mut *detained);
+        // The end of a drive takes the lock.
+        drop(detained);
+        drop(drives);
+    }
+}
+
+impl Drop for AnyDrive {
+    fn drop(&mut self) {
+        if self.has_python_policies() && Python::attach(is_any_kept) {
+            let drive = std::mem::replace(self, Self::Detained);
+            DETAINED.lock().unwrap_or_else(PoisonError::into_inner).push(drive);
+        }
+    }
 }
 
 /// Evaluates an expression with the drive of either type.
@@ -18,26 +48,43 @@ macro_rules! on {
         match $any {
             $crate::any_drive::AnyDrive::Plain($drive) => $body,
             $crate::any_drive::AnyDrive::Observed($drive) => $body,
+            $crate::any_drive::AnyDrive::Detained => unreachable!("a detained drive is not used"),
         }
     };
 }
 pub(crate) use on;
 
 impl AnyDrive {
-    /// A fresh drive. With `verify` the oracle observes it; the timeline records its first `operations` operations.
-    pub(crate) fn new(spec: &Spec, verify: bool, operations: u64) -> Self {
+    /// A fresh drive with the policies in Python that its spec names. With `verify` the oracle observes it; the timeline
+    /// records its first `operations` operations.
+    pub(crate) fn new(
+        spec: &Spec,
+        policies: &[Chosen],
+        verify: bool,
+        operations: u64,
+    ) -> Result<Self, BuildError> {
+        free_detained();
+        let policies = policy::make(policies, spec.seed);
         let oracle = verify.then(|| Oracle::of(&spec.drive));
         let taps = Taps::new(oracle, (operations > 0).then(|| Timeline::new(operations)));
-        if taps.is_empty() {
-            Self::Plain(Box::new(Drive::new(spec)))
+        Ok(if taps.is_empty() {
+            Self::Plain(Box::new(Drive::build(spec, policies, NoProbe)?))
         } else {
-            Self::Observed(Box::new(Drive::with_probe(spec, taps)))
+            Self::Observed(Box::new(Drive::build(spec, policies, taps)?))
+        })
+    }
+
+    /// Whether the drive has policies in Python.
+    fn has_python_policies(&self) -> bool {
+        match self {
+            Self::Detained => false,
+            drive => on!(drive, drive => drive.policies().names().next().is_some()),
         }
     }
 
     fn taps(&self) -> Option<&Taps> {
         match self {
-            Self::Plain(_) => None,
+            Self::Plain(_) | Self::Detained => None,
             Self::Observed(drive) => Some(drive.probe()),
         }
     }

@@ -3,6 +3,7 @@
 use crate::any_drive::{AnyDrive, on};
 use crate::errors::{RunError, failure_text, unsaved_text};
 use crate::interrupt::{Interruptible, interruptible, wait};
+use crate::policy::{self, Chosen, check_loaded, holding};
 use crate::simulation::save_drive;
 use crate::spec::Spec;
 use crate::tables;
@@ -34,6 +35,8 @@ pub(crate) struct Drive {
     /// interrupted.
     worker: Option<Worker>,
     hash: String,
+    /// The policies in Python that the spec names.
+    policies: Vec<Chosen>,
 }
 
 /// The drive, for a method that no other thread interrupts.
@@ -51,22 +54,31 @@ impl Drive {
     #[new]
     #[pyo3(signature = (spec, verify=false))]
     fn new(py: Python<'_>, spec: &Spec, verify: bool) -> PyResult<Self> {
-        let (spec, hash) = (spec.loaded.spec.clone(), spec.loaded.hash());
+        check_loaded(&spec.loaded)?;
+        let (policies, hash) = (spec.chosen(), spec.loaded.hash());
+        let spec = spec.loaded.spec.clone();
         interruptible(py, |stop| {
-            let mut any = AnyDrive::new(&spec, verify, 0);
+            let mut any = AnyDrive::new(&spec, &policies, verify, 0)
+                .map_err(|error| RunError::new_err(error.to_string()))?;
             if let PreconditionSpec::Load(path) = &spec.precondition {
                 let failed =
                     |e: &dyn std::fmt::Display| RunError::new_err(format!("{}: {e}", path.display()));
                 let file = std::fs::File::open(path).map_err(|e| failed(&e))?;
                 on!(&mut any, drive => drive.load(Interruptible(file, stop))).map_err(|e| failed(&e))?;
             } else {
-                on!(&mut any, drive => drive.precondition(&mut |_| !stop.is_requested()));
+                holding(!policies.is_empty(), |pause| {
+                    let mut watch = |_| {
+                        pause();
+                        !stop.is_requested()
+                    };
+                    on!(&mut any, drive => drive.precondition(&mut watch));
+                });
             }
             any.expect_preconditioned();
             if let Some(failure) = on!(&mut any, drive => drive.failure().cloned()) {
-                return Err(RunError::new_err(failure_text(&failure, &hash)));
+                return Err(failed(&failure, &hash, &policies));
             }
-            Ok(Self { drive: Some(any), worker: None, hash })
+            Ok(Self { drive: Some(any), worker: None, hash, policies })
         })?
     }
 
@@ -120,9 +132,11 @@ impl Drive {
                 end.ns()
             )));
         }
+        let keeps = !this.policies.is_empty();
         loop {
             let any = this.drive(py)?;
-            let is_done = py.detach(|| on!(any, drive => drive.advance_some(to, SLICE)));
+            let mut advance = || on!(&mut *any, drive => drive.advance_some(to, SLICE));
+            let is_done = if keeps { advance() } else { py.detach(advance) };
             this.check_failure(py)?;
             if is_done {
                 return Ok(());
@@ -143,9 +157,11 @@ impl Drive {
         let limit = Span::from_ns((limit_s * SECOND.ns() as f64) as u64);
         let began = on!(this.drive(py)?, drive => drive.now());
         this.check_failure(py)?;
+        let keeps = !this.policies.is_empty();
         loop {
             let any = this.drive(py)?;
-            let is_idle = py.detach(|| on!(any, drive => drive.run_some_until_idle(began, limit, SLICE)));
+            let mut run = || on!(&mut *any, drive => drive.run_some_until_idle(began, limit, SLICE));
+            let is_idle = if keeps { run() } else { py.detach(run) };
             if is_idle.map_err(|failure| this.failed(&failure))? {
                 return this.check_failure(py);
             }
@@ -308,6 +324,12 @@ impl Drive {
     }
 
     fn failed(&self, failure: &Failure) -> PyErr {
-        RunError::new_err(failure_text(failure, &self.hash))
+        failed(failure, &self.hash, &self.policies)
     }
+}
+
+/// The exception for a drive that has failed: that of a policy in Python, or a `RunError`.
+fn failed(failure: &Failure, hash: &str, policies: &[Chosen]) -> PyErr {
+    policy::raised()
+        .unwrap_or_else(|| RunError::new_err(policy::placed(failure_text(failure, hash), failure, policies)))
 }

@@ -1,6 +1,7 @@
 //! A run: preconditions the drive, plays the workload, returns the results.
 
 use crate::errors::{RunError, trace_error};
+use crate::policy::{check_loaded, holding};
 use crate::shared::{SharedDrives, UNITS_MAX};
 use crate::simulation::{Failure, Outputs, Requests, Shared, Simulation};
 use crate::spec::Spec;
@@ -22,6 +23,7 @@ impl From<Failure> for PyErr {
         match failure {
             Failure::Trace(error) => trace_error(&error),
             Failure::Run(text) => RunError::new_err(text),
+            Failure::Raised(error) => error,
             Failure::Bug(text) => PyAssertionError::new_err(text),
         }
     }
@@ -48,11 +50,17 @@ impl Preconditioning {
         let (share, is_stopped) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
         let (thread_share, thread_is_stopped) = (share.clone(), is_stopped.clone());
         let thread = std::thread::spawn(move || {
-            let mut watch = |done: f64| {
+            let watch = |done: f64| {
                 thread_share.store(done.to_bits(), Ordering::Relaxed);
                 !thread_is_stopped.load(Ordering::Relaxed)
             };
-            let outcome = simulation.precondition(first_pass, drives, &mut watch);
+            let outcome = holding(simulation.has_policies(), |pause| {
+                let mut watch = |done: f64| {
+                    pause();
+                    watch(done)
+                };
+                simulation.precondition(first_pass, drives, &mut watch)
+            });
             (simulation, outcome)
         });
         Self { thread: Some(thread), share, is_stopped }
@@ -63,7 +71,8 @@ impl Drop for Preconditioning {
     fn drop(&mut self) {
         self.is_stopped.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+            // The thread may wait for the interpreter's lock, which the caller has.
+            Python::attach(|py| py.detach(|| _ = thread.join()));
         }
     }
 }
@@ -94,6 +103,8 @@ pub(crate) struct Run {
     warm_up: u64,
     /// Requests played between two readings of the wall clock.
     chunk: u64,
+    /// Whether the drive has policies in Python.
+    has_policies: bool,
 }
 
 /// Text of the error if a method is called after the end of the run.
@@ -114,7 +125,11 @@ impl Run {
         endless: bool,
         shared: Option<&SharedDrives>,
     ) -> PyResult<Self> {
+        check_loaded(&spec.loaded)?;
         let spec = spec.clone();
+        let chosen = spec.chosen();
+        let has_policies = !chosen.is_empty();
+        let may_share = chosen.iter().all(|chosen| chosen.policy.get().copies);
         let drives = shared.map(|shared| shared.0.clone());
         let mut workload = spec.workload()?.clone();
         // `precondition.map_reads` reads the workload as the spec gives it, even if the run repeats it without end.
@@ -139,10 +154,11 @@ impl Run {
             let source = open(&workload)?;
             let first_pass = if spec.loaded.spec.map_reads { Some(runner(open(&round)?)) } else { None };
             // The oracle has to see how the drive is preconditioned.
-            let shared = drives.filter(|_| !verify && geometry.units <= UNITS_MAX);
+            let shared = drives.filter(|_| !verify && may_share && geometry.units <= UNITS_MAX);
             let shared =
                 shared.and_then(|drives| Some(Shared { drives, key: spec.loaded.precondition_key()? }));
-            let simulation = Box::new(Simulation::new(&spec.loaded, verify, workload.warm_up));
+            let simulation = Simulation::new(&spec.loaded, chosen, verify, workload.warm_up);
+            let simulation = Box::new(simulation.map_err(|error| Failure::Run(error.to_string()))?);
             Ok::<_, Failure>(Self {
                 state: State::Preconditioning(Preconditioning::start(simulation, first_pass, shared)),
                 runner: runner(source),
@@ -152,6 +168,7 @@ impl Run {
                 completed: 0,
                 warm_up: workload.warm_up,
                 chunk: 1,
+                has_policies,
             })
         })
         .map_err(PyErr::from)
@@ -159,7 +176,11 @@ impl Run {
 
     #[pyo3(signature = (ms, until=None))]
     fn step<'py>(&mut self, py: Python<'py>, ms: u64, until: Option<u64>) -> PyResult<Bound<'py, PyDict>> {
-        py.detach(|| self.advance(Duration::from_millis(ms), until.unwrap_or(u64::MAX)))?;
+        let (budget, until) = (Duration::from_millis(ms), until.unwrap_or(u64::MAX));
+        // With policies in Python the slice keeps the interpreter's lock, which another thread would keep for
+        // milliseconds. Preconditioning has a thread of its own, which takes the lock.
+        let keeps = self.has_policies && !matches!(self.state, State::Preconditioning(_));
+        if keeps { self.advance(budget, until) } else { py.detach(|| self.advance(budget, until)) }?;
         let out = PyDict::new(py);
         let (phase, progress, now, operations) = match &self.state {
             State::Preconditioning(p) => {
@@ -194,13 +215,14 @@ impl Run {
     }
 
     fn rest(&mut self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| {
+        let keeps = self.has_policies;
+        let mut rest = || {
             let (simulation, runner) = self.playing()?;
             simulation.rest(runner)?;
             self.completed = self.runner.completed();
             Ok::<_, Failure>(())
-        })
-        .map_err(PyErr::from)
+        };
+        if keeps { rest() } else { py.detach(rest) }.map_err(PyErr::from)
     }
 
     fn fast_forward(&mut self, times: f64) -> PyResult<f64> {

@@ -18,6 +18,13 @@ pub(crate) fn serve(
     options: &Bound<'_, PyDict>,
     ready: &Bound<'_, PyAny>,
 ) -> PyResult<String> {
+    if let Some(named) = spec.loaded.outside().first() {
+        return Err(RunError::new_err(format!(
+            "{} = \"{}\" is no built-in policy, and a live drive takes no others: replies would wait for the interpreter\n  \
+             remedy: one of the policies of `nandlab spec policies`",
+            named.slot, named.name
+        )));
+    }
     linux::serve(py, spec, linux::Wanted::of(options)?, ready)
 }
 

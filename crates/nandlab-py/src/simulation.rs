@@ -3,12 +3,13 @@
 use crate::any_drive::{AnyDrive, on};
 use crate::errors::{failure_text, unsaved_text};
 use crate::interrupt::{Interruptible, Stop};
+use crate::policy::{self, Chosen};
 use crate::shared::KeptDrives;
 use crate::tables;
 use nandlab::base::note::Note;
 use nandlab::base::units::{SECOND, Span};
 use nandlab::drive::spec::{Loaded, PreconditionSpec};
-use nandlab::drive::{Completion, Drive, Lived, SaveError, SnapshotError};
+use nandlab::drive::{BuildError, Completion, Drive, Lived, SaveError, SnapshotError};
 use nandlab::host::Request;
 use nandlab::probe::Probe;
 use nandlab::report::{
@@ -16,6 +17,7 @@ use nandlab::report::{
 };
 use nandlab::runner::{Runner, Stopped, map_reads};
 use nandlab_trace::TraceError;
+use pyo3::PyErr;
 use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -57,6 +59,8 @@ impl nandlab::runner::Source for Requests {
 pub(crate) enum Failure {
     Trace(TraceError),
     Run(String),
+    /// The exception that a policy in Python has raised.
+    Raised(PyErr),
     /// A fault in nandlab.
     Bug(String),
 }
@@ -81,6 +85,8 @@ pub(crate) struct Outputs {
 /// A drive that can be preconditioned, played and queried.
 pub(crate) struct Simulation {
     drive: AnyDrive,
+    /// The policies in Python that the spec names.
+    policies: Vec<Chosen>,
     /// Hash of the resolved spec.
     hash: String,
     pts: Option<nandlab::drive::PtsOutcome>,
@@ -109,10 +115,10 @@ pub(crate) fn save_drive<P: Probe>(drive: &Drive<P>, path: &Path, stop: &Stop) -
     Ok(file.sync_all()?)
 }
 
-fn run_failure(stopped: Stopped<TraceError>, hash: &str) -> Failure {
+fn run_failure(stopped: Stopped<TraceError>, hash: &str, policies: &[Chosen]) -> Failure {
     match stopped {
         Stopped::Source(error) => Failure::Trace(error),
-        Stopped::Failed(failure) => Failure::Run(failure_text(&failure, hash)),
+        Stopped::Failed(failure) => drive_failure(&failure, hash, policies),
         Stopped::TooLate { number, end } => Failure::Run(format!(
             "request {number} of the workload arrives too late: {}\n  remedy: earlier arrivals (workload.arrival, \
              workload.time_scale), fewer requests (workload.repeat, workload.requests_max), or a lower \
@@ -129,13 +135,27 @@ fn run_failure(stopped: Stopped<TraceError>, hash: &str) -> Failure {
     }
 }
 
+/// The failure of a drive with these policies in Python.
+fn drive_failure(failure: &nandlab::drive::Failure, hash: &str, policies: &[Chosen]) -> Failure {
+    match policy::raised() {
+        Some(error) => Failure::Raised(error),
+        None => Failure::Run(policy::placed(failure_text(failure, hash), failure, policies)),
+    }
+}
+
 impl Simulation {
     /// The simulation of a spec; its results leave out the first `warm_up` requests. With `verify`, the oracle checks
     /// every read, and the audit checks the drive at the end.
-    pub(crate) fn new(loaded: &Loaded, verify: bool, warm_up: u64) -> Self {
+    pub(crate) fn new(
+        loaded: &Loaded,
+        policies: Vec<Chosen>,
+        verify: bool,
+        warm_up: u64,
+    ) -> Result<Self, BuildError> {
         let spec = &loaded.spec;
-        Self {
-            drive: AnyDrive::new(spec, verify, spec.output.timeline_operations),
+        Ok(Self {
+            drive: AnyDrive::new(spec, &policies, verify, spec.output.timeline_operations)?,
+            policies,
             hash: loaded.hash(),
             pts: None,
             requests: spec.output.requests.then(Default::default),
@@ -143,7 +163,12 @@ impl Simulation {
             warm_up_left: warm_up,
             stretch: None,
             lived: None,
-        }
+        })
+    }
+
+    /// Whether the drive has policies in Python.
+    pub(crate) fn has_policies(&self) -> bool {
+        !self.policies.is_empty()
     }
 
     /// Preconditions the drive; returns `Ok(false)` if `watch` has stopped the preconditioning.
@@ -174,7 +199,7 @@ impl Simulation {
             let (is_done, pts) = on!(&mut self.drive, drive => drive.precondition(watch));
             self.pts = pts;
             if let Some(failure) = on!(&self.drive, drive => drive.failure()) {
-                return Err(Failure::Run(failure_text(failure, &self.hash)));
+                return Err(drive_failure(failure, &self.hash, &self.policies));
             }
             if !is_done {
                 return Ok(false);
@@ -184,7 +209,7 @@ impl Simulation {
         self.drive.expect_preconditioned();
         if let Some(mut workload) = first_pass {
             let mapped = on!(&mut self.drive, drive => map_reads(&mut workload, drive, watch));
-            if mapped.map_err(|error| run_failure(error, &self.hash))?.is_none() {
+            if mapped.map_err(|error| run_failure(error, &self.hash, &self.policies))?.is_none() {
                 return Ok(false);
             }
         }
@@ -226,7 +251,7 @@ impl Simulation {
         };
         match on!(&mut self.drive, drive => runner.run(drive, requests, on_completed)) {
             Ok(progress) => Ok(progress.is_done),
-            Err(error) => Err(run_failure(error, &self.hash)),
+            Err(error) => Err(run_failure(error, &self.hash, &self.policies)),
         }
     }
 
@@ -249,7 +274,7 @@ impl Simulation {
             return Ok(());
         }
         if let Some(failure) = on!(&self.drive, drive => drive.failure()) {
-            return Err(Failure::Run(failure_text(failure, &self.hash)));
+            return Err(drive_failure(failure, &self.hash, &self.policies));
         }
         Err(Failure::Run(
             "the drive does not come to rest within 60 s of simulated time: its blocks come due for refresh faster than it can \

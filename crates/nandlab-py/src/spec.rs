@@ -1,6 +1,7 @@
 //! Specs, and numbers that follow from a spec without a run: size of the workload, fitted drive, memory.
 
 use crate::errors::{RunError, spec_error, trace_error};
+use crate::policy::{self, Chosen, Policy};
 use crate::trace::read_as;
 use nandlab::base::geometry::Geometry;
 use nandlab::drive::spec::{self, Loaded, WorkloadSpec};
@@ -13,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 #[pyclass(frozen, skip_from_py_object, module = "nandlab._core")]
 #[derive(Clone)]
@@ -21,6 +22,8 @@ pub(crate) struct Spec {
     pub(crate) loaded: Loaded,
     geometry: Geometry,
     source: Source,
+    /// The policies in Python that the spec may name.
+    available: Vec<Arc<Py<Policy>>>,
 }
 
 /// The arguments with which a spec was loaded, to load it again in another process or with more overrides.
@@ -30,33 +33,69 @@ struct Source {
     name: String,
     dir: String,
     sets: Vec<String>,
+    /// Whether the spec may name policies that are not loaded.
+    unloaded: bool,
 }
-
-/// The arguments of [`Spec::load`], for pickling.
-type LoadArguments = (String, String, String, Vec<String>);
 
 #[pymethods]
 impl Spec {
+    /// `policies`: the policies in Python that the spec may name; those that this process has declared when absent.
     #[staticmethod]
-    fn load(py: Python<'_>, text: &str, name: &str, dir: &str, sets: Vec<String>) -> PyResult<Self> {
-        let loaded =
-            spec::load(text, name, Path::new(dir), &sets).map_err(|errors| spec_error(py, &errors))?;
-        let geometry = loaded.spec.geometry();
-        let source = Source { text: text.to_owned(), name: name.to_owned(), dir: dir.to_owned(), sets };
-        Ok(Self { loaded, geometry, source })
+    #[pyo3(signature = (text, name, dir, sets, policies=None, unloaded=false))]
+    fn load(
+        py: Python<'_>,
+        text: &str,
+        name: &str,
+        dir: &str,
+        sets: Vec<String>,
+        policies: Option<Vec<Py<Policy>>>,
+        unloaded: bool,
+    ) -> PyResult<Self> {
+        let source =
+            Source { text: text.to_owned(), name: name.to_owned(), dir: dir.to_owned(), sets, unloaded };
+        Self::read(py, source, policy::available(policies))
     }
 
     /// This spec with further overrides, in any form that `nandlab.load` takes.
     fn with_(&self, py: Python<'_>, sets: &Bound<'_, PyAny>) -> PyResult<Self> {
         let as_arguments = py.import("nandlab.spec")?.getattr("set_arguments")?;
         let more: Vec<String> = as_arguments.call1((sets,))?.extract()?;
-        let Source { text, name, dir, sets } = &self.source;
-        Self::load(py, text, name, dir, sets.iter().cloned().chain(more).collect())
+        let mut source = self.source.clone();
+        source.sets.extend(more);
+        Self::read(py, source, self.available.clone())
     }
 
-    fn __reduce__(&self, py: Python<'_>) -> PyResult<(Py<PyAny>, LoadArguments)> {
-        let Source { text, name, dir, sets } = self.source.clone();
-        Ok((py.get_type::<Self>().getattr("load")?.unbind(), (text, name, dir, sets)))
+    /// The policies in Python that the spec names travel with it.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let Source { text, name, dir, sets, unloaded } = self.source.clone();
+        let named = self.policies(py);
+        if named.is_empty() {
+            let load = py.get_type::<Self>().getattr("load")?;
+            return Ok((load, (text, name, dir, sets, (), unloaded).into_pyobject(py)?));
+        }
+        let module = py.import("nandlab.python_policies")?;
+        let packed = module.getattr("packed")?.call1((named,))?;
+        Ok((module.getattr("load_packed")?, (packed, text, name, dir, sets, unloaded).into_pyobject(py)?))
+    }
+
+    /// Text, name, directory and overrides from which the spec was loaded.
+    #[getter]
+    fn source(&self) -> (String, String, String, Vec<String>) {
+        let Source { text, name, dir, sets, .. } = self.source.clone();
+        (text, name, dir, sets)
+    }
+
+    /// The policies in Python that the spec names.
+    #[getter]
+    fn policies(&self, py: Python<'_>) -> Vec<Py<Policy>> {
+        self.chosen().iter().map(|chosen| chosen.policy.clone_ref(py)).collect()
+    }
+
+    /// Slot and name of the policies that the spec names and that are not loaded.
+    #[getter]
+    fn unloaded(&self) -> Vec<(String, &'static str)> {
+        let named = self.loaded.outside().iter().filter(|named| named.identity.is_none());
+        named.map(|named| (named.slot.clone(), named.name)).collect()
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
@@ -121,6 +160,20 @@ impl Spec {
 }
 
 impl Spec {
+    fn read(py: Python<'_>, source: Source, available: Vec<Arc<Py<Policy>>>) -> PyResult<Self> {
+        let outside = policy::outside(&available, source.unloaded);
+        let Source { text, name, dir, sets, .. } = &source;
+        let loaded = spec::load_with(text, name, Path::new(dir), sets, &outside);
+        let loaded = loaded.map_err(|errors| spec_error(py, &errors))?;
+        let geometry = loaded.spec.geometry();
+        Ok(Self { loaded, geometry, source, available })
+    }
+
+    /// The policies in Python that the spec names, with their parameters.
+    pub(crate) fn chosen(&self) -> Vec<Chosen> {
+        policy::chosen(&self.available, &self.loaded)
+    }
+
     /// The workload; an error if the spec has no workload.
     pub(crate) fn workload(&self) -> PyResult<&WorkloadSpec> {
         self.loaded.spec.workload.as_ref().ok_or_else(|| {
@@ -210,14 +263,27 @@ pub(crate) fn presets() -> Vec<(&'static str, &'static str)> {
 
 #[pyfunction]
 pub(crate) fn policies(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
-    let rows = spec::policies().into_iter().map(|row| {
+    let row = |slot: &str, name: &str, description: &str| {
         let dict = PyDict::new(py);
-        dict.set_item("slot", row.slot)?;
-        dict.set_item("name", row.name)?;
-        dict.set_item("description", row.description)?;
-        Ok(dict)
-    });
-    rows.collect()
+        dict.set_item("slot", slot)?;
+        dict.set_item("name", name)?;
+        dict.set_item("description", description)?;
+        PyResult::Ok(dict)
+    };
+    let mut rows = Vec::new();
+    let mut declared = policy::available(None);
+    let built_in = spec::policies();
+    for (number, one) in built_in.iter().enumerate() {
+        rows.push(row(&one.slot, one.name, one.description)?);
+        // The policies in Python follow the built-in ones of their slot.
+        if built_in.get(number + 1).is_none_or(|next| next.slot != one.slot) {
+            for policy in declared.extract_if(.., |policy| policy.get().slot() == one.slot) {
+                let policy = policy.get();
+                rows.push(row(policy.slot(), &policy.name, policy.description())?);
+            }
+        }
+    }
+    Ok(rows)
 }
 
 /// Bytes of memory and of address space that a run takes, and a remedy with the keys that reduce the memory; with `serve`

@@ -85,10 +85,14 @@ def _do(arguments: list[str]) -> End:
         return End(2)
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
-    except BaseException:
+    except BaseException as error:
         # A panic in the core is a `BaseException`.
         import traceback
 
         traceback.print_exc()
+        policy = getattr(error, "nandlab_policy", None)
+        if policy is not None:
+            fail(f"the policy {policy} has raised this exception\n  remedy: correct the policy")
+            return End(2)
         fail("\n" + _BUG)
         return End(1)

@@ -92,6 +92,11 @@ class Parser(argparse.ArgumentParser):
         text = f"Override one key of {what}, as KEY=VALUE; may be repeated."
         self.add_argument("--set", dest="sets", metavar="KEY=VALUE", action="append", default=[], help=text)
 
+    def add_policies(self) -> None:
+        """Add the option --policy."""
+        text = "Import this file, whose policies the spec may then name; may be repeated."
+        self.add_argument("--policy", dest="policies", metavar="FILE", action="append", default=[], help=text)
+
     def add_json(self) -> None:
         """Add the option --json."""
         self.add_argument("--json", action="store_true", help="Print JSON on stdout instead of tables.")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import nandlab
 from nandlab.cli.app import End, Parser, stop
-from nandlab.cli.output import fail, make_console, say, say_data
+from nandlab.cli.output import fail, load_policies, make_console, say, say_data
 
 #: Wall time in seconds after which progress is reported where there is no bar.
 _LINE_AFTER_S = 2.0
@@ -45,6 +45,7 @@ nandlab compare out/greedy out/fifo --json | jq .settings
         "by seed.",
     )
     parser.add_sets("every spec")
+    parser.add_policies()
     parser.add_argument(
         "--one-at-a-time",
         action="store_true",
@@ -72,6 +73,7 @@ def compare(options: argparse.Namespace) -> End:
     from nandlab.reporting.extra import missing
     from nandlab.study.progress import StudyProgress
 
+    load_policies(options)
     is_new = bool(options.sets) or options.seeds is not None or options.one_at_a_time
     is_run = is_new or not all(map(os.path.isdir, options.names))
     folder = Path("out/compare") if options.out is None and is_run else options.out

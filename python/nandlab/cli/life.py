@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from nandlab.cli.app import End, Parser, stop
-from nandlab.cli.output import fail, make_console, say, say_data, show_title
+from nandlab.cli.output import fail, load_policies, make_console, say, say_data, show_title
 from nandlab.errors import OutputError
 from nandlab.spec import read_spec
 
@@ -34,6 +34,7 @@ nandlab report out/life                             latency, WAF, refresh, capac
         help="The spec. Its workload is repeated without end; reliability.clock_scale sets the speed of ageing.",
     )
     parser.add_sets()
+    parser.add_policies()
     parser.add_argument(
         "--out",
         type=Path,
@@ -75,6 +76,7 @@ def life(options: argparse.Namespace) -> End:
         raise OutputError("--against-full includes the full simulation of --full\n  remedy: leave out --full")
     # A life can take hours; its report must not fail at the end.
     need_figures("a life needs its report")
+    load_policies(options)
     checked = read_spec(options.spec, options.sets)
     name = options.spec.stem
     directory = options.out or Path("out") / name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import sys
@@ -138,6 +139,14 @@ def _text(value: object) -> str:
     if isinstance(value, (int, float)) or value is None:
         return units.number(value)
     return str(value)
+
+
+def load_policies(options: argparse.Namespace) -> None:
+    """Import the files of --policy."""
+    if options.policies:
+        from nandlab.python_policies import load_files
+
+        load_files(options.policies)
 
 
 def fail(text: str) -> None:

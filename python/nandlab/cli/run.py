@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nandlab import units
 from nandlab.cli.app import End, Parser, stop
-from nandlab.cli.output import fail, make_console, say_data, show_reading, show_title, warn_of_others
+from nandlab.cli.output import fail, load_policies, make_console, say_data, show_reading, show_title, warn_of_others
 from nandlab.spec import read_spec
 
 
@@ -34,6 +34,7 @@ nandlab run examples/demo.toml --json | jq .waf
         help="The spec. A relative path in the spec starts at the directory of the spec.",
     )
     parser.add_sets()
+    parser.add_policies()
     parser.add_argument(
         "--fio",
         type=Path,
@@ -67,6 +68,7 @@ def run(options: argparse.Namespace) -> End:
     from nandlab import simulate
     from nandlab.progress import RunProgress
 
+    load_policies(options)
     if options.fio is None:
         checked = read_spec(options.spec, options.sets)
     else:

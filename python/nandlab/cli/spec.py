@@ -10,7 +10,7 @@ from pathlib import Path
 import nandlab
 from nandlab import spec, units
 from nandlab.cli.app import End, Parser
-from nandlab.cli.output import fail, say, say_data, show_pairs, show_rows
+from nandlab.cli.output import fail, load_policies, say, say_data, show_pairs, show_rows
 from nandlab.errors import OutputError, visible
 
 
@@ -20,6 +20,7 @@ def add(parser: Parser) -> None:
     check.define(_check, examples="nandlab spec check examples/*.toml")
     check.add_argument("names", nargs="*", metavar="SPEC.toml", help="The specs to check.")
     check.add_sets()
+    check.add_policies()
     check.add_json()
 
     show = parser.add_command("show", "Print the resolved spec, with the values of its preset and with every default.")
@@ -67,17 +68,19 @@ nandlab spec fit my.toml --times 10
 
     policies = parser.add_command("policies", "List the policies that a spec can name, by slot.")
     policies.define(_policies)
+    policies.add_policies()
     policies.add_json()
 
 
 def _check(options: argparse.Namespace) -> End:
     if not options.names:
         raise OutputError("name a spec to check, such as examples/demo.toml")
+    load_policies(options)
     rows, lines = [], []
-    problems = []
+    problems, notes = [], []
     for file in map(Path, options.names):
         try:
-            checked = spec.read_spec(file, options.sets)
+            checked = spec.read_spec(file, options.sets, unloaded=True)
         except nandlab.NandlabError as error:
             problems.append(str(error))
             continue
@@ -90,6 +93,7 @@ def _check(options: argparse.Namespace) -> End:
                 "raw_bytes": checked.raw_bytes,
                 "page_bytes": checked.page_bytes,
                 "blocks_per_plane": blocks,
+                "not_loaded": [{"slot": slot, "name": name} for slot, name in checked.unloaded],
             }
         )
         capacity, raw = units.size(checked.logical_bytes), units.size(checked.raw_bytes)
@@ -97,11 +101,17 @@ def _check(options: argparse.Namespace) -> End:
         decimal = f"{units.number(checked.logical_bytes * 1e-9)} GB"
         drive = f"{capacity} drive ({raw} raw; {decimal}, {units.count(blocks)} blocks per plane)"
         lines.append(f"{file}: ok, {drive}, hash {checked.hash}")
+        for slot, name in checked.unloaded:
+            notes.append(
+                f'note: {file}: {slot} = "{name}": not loaded, parameters unchecked; name its file with --policy FILE'
+            )
     if options.json:
         print(json.dumps(rows, indent=2))
     else:
         for line in lines:
             say(line)
+    for note in notes:
+        fail(note)
     for i, problem in enumerate(problems):
         fail(f"\n{problem}" if i else problem)
     return End(2 if problems else 0)
@@ -141,5 +151,6 @@ def _presets(options: argparse.Namespace) -> End:
 
 
 def _policies(options: argparse.Namespace) -> End:
+    load_policies(options)
     show_rows([dict(row) for row in spec.policies()], options.json)
     return End()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import nandlab
 from nandlab.cli.app import End, Parser, stop
-from nandlab.cli.output import fail, make_console, say, say_data, show_title
+from nandlab.cli.output import fail, load_policies, make_console, say, say_data, show_title
 from nandlab.errors import OutputError
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ nandlab study my --dask tcp://host:8786     on a Dask cluster
         help="Number of replicates, each with its own seed; when absent, the number in the study file. A part with "
         "fewer replicates of its own keeps its number.",
     )
+    parser.add_policies()
     parser.add_argument("--quick", action="store_true", help="One seed: --seeds 1.")
     parser.add_argument("--resume", action="store_true", help="Keep finished runs; this is the default.")
     parser.add_argument("--fresh", action="store_true", help="Do all runs again.")
@@ -106,6 +107,7 @@ def study(options: argparse.Namespace) -> End:
         )
     from nandlab.study.progress import StudyProgress
 
+    load_policies(options)
     loaded = nandlab.Study.load(options.name, smoke=options.smoke, seeds=1 if quick else seeds)
     different = len({run.identity for run in loaded.runs})
     if options.check:

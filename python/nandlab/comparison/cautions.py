@@ -123,7 +123,8 @@ def _all_identical(results: Sequence[RunResult]) -> bool:
 def _capacity(result: RunResult) -> int | None:
     """The logical capacity of the drive in bytes; `None` for a spec that this version does not read."""
     try:
-        return Spec.load(result.spec_toml, "spec.toml", os.fspath(result.path or "."), []).logical_bytes
+        spec = Spec.load(result.spec_toml, "spec.toml", os.fspath(result.path or "."), [], unloaded=True)
+        return spec.logical_bytes
     except NandlabError:
         return None
 

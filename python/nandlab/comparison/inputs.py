@@ -161,7 +161,7 @@ def _finished(result: RunResult, sets: list[str], *, anew: bool) -> Given:
     folder = Path.cwd() if result.path is None else result.path
     where = f"the run {name}" if result.path is None else shown(result.path)
     try:
-        spec = Spec.load(result.spec_toml, "spec.toml", str(folder.absolute()), [])
+        spec = Spec.load(result.spec_toml, "spec.toml", str(folder.absolute()), [], unloaded=True)
     except NandlabError as error:
         raise OutputError(
             f"{where}: its spec cannot be run again with nandlab {_core.version()}\n{error}\n"
@@ -171,11 +171,8 @@ def _finished(result: RunResult, sets: list[str], *, anew: bool) -> Given:
 
 
 def loaded_as(spec: Spec) -> tuple[str, str, str, list[str]]:
-    """Text, name, directory and overrides from which a spec was loaded; its pickled form has them."""
-    form = spec.__reduce__()
-    assert isinstance(form, tuple)
-    text, name, directory, sets = form[1]
-    return text, name, directory, sets
+    """Text, name, directory and overrides from which a spec was loaded."""
+    return spec.source
 
 
 def input_files(spec: Spec) -> dict[str, Path]:

@@ -15,6 +15,7 @@ from typing import Any
 from nandlab import _core
 from nandlab._core import Spec, SpecError
 from nandlab._types import Problem
+from nandlab.python_policies import packed
 from nandlab.spec import set_arguments
 from nandlab.study.effects import combination, missing, varied
 from nandlab.study.expression import Expression, ExpressionError
@@ -68,6 +69,8 @@ class Task:
     build: str
     #: Runs with the same key share a preconditioned drive; `None` for a run that shares none.
     drive: str | None = None
+    #: The policies in Python that the run needs, by value.
+    policies: bytes | None = None
 
 
 @dataclass(frozen=True)
@@ -318,7 +321,8 @@ def make_task(
     written = json.dumps(content, sort_keys=True, separators=(",", ":"))
     identity = hashlib.sha256(written.encode()).hexdigest()[:24]
     inputs, drive = tuple(files.values()), spec.precondition_key()
-    return spec, Task(identity, label, text, name, tuple(sets), inputs, program_identity(), drive)
+    policies = packed(spec.policies)
+    return spec, Task(identity, label, text, name, tuple(sets), inputs, program_identity(), drive, policies)
 
 
 def input_file(path: str) -> InputFile:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from nandlab import simulate
 from nandlab._core import NandlabError, SharedDrives, Spec
+from nandlab.python_policies import is_of_policy, unpack
 from nandlab.results import OutputDirectory
 from nandlab.study.plan import InputFile, Task, file_digest, program_identity
 
@@ -128,7 +129,8 @@ def do(task: Task, files: Files, tell: Tell, shared: SharedDrives | None = None)
 
     begin = os.times()
     try:
-        spec = Spec.load(task.text, task.name, str(files.directory), list(task.sets))
+        policies = [] if task.policies is None else unpack(task.policies)
+        spec = Spec.load(task.text, task.name, str(files.directory), list(task.sets), policies)
         if shared is not None and task.drive is not None:
             result = simulate.run_sharing(spec, shared, progress, name=task.label)
         else:
@@ -145,7 +147,10 @@ def do(task: Task, files: Files, tell: Tell, shared: SharedDrives | None = None)
         return Lost(task.identity, "the worker ran out of memory")
     except (KeyboardInterrupt, SystemExit):
         raise
-    except BaseException:
+    except BaseException as error:
+        if is_of_policy(error):
+            # The text, since another process may not be able to read the exception.
+            return Failed(task.identity, traceback.format_exc(), False)
         # A panic in the core is a `BaseException`.
         return Failed(task.identity, traceback.format_exc(), True)
     end = os.times()

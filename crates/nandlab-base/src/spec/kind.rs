@@ -6,7 +6,7 @@ use crate::base::units::Span;
 use serde_json::Value as Json;
 
 /// The kind of values that a key or parameter accepts.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub enum ValueKind {
     /// True or false.
     Bool,
@@ -43,7 +43,7 @@ pub enum ValueKind {
     Path,
     /// One of these choices, by name, with or without parameters.
     Slot(&'static [Policy]),
-    /// One of the choices in a table of the mechanism's module.
+    /// One of the choices in a table of the mechanism's module, or a choice from outside.
     Registered(fn() -> &'static [Policy]),
     /// A table with these fields.
     Table(&'static [Param]),
@@ -115,7 +115,7 @@ pub enum Payload {
 }
 
 /// A field of a table, or a parameter of a policy.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Param {
     /// The name of the field or parameter.
     pub name: &'static str,
@@ -240,6 +240,8 @@ pub enum Val {
     List(Vec<Val>),
     /// Sizes in bytes, ascending, and their weights.
     Sizes(Vec<(u64, f64)>),
+    /// The parameters of a policy that is not loaded, as TOML and as JSON.
+    Unchecked(String, Json),
 }
 
 impl Val {
@@ -248,6 +250,14 @@ impl Val {
         match self {
             Val::Table(fields) => &fields.iter().find(|(n, _)| *n == name).expect("declared parameter").1,
             other => panic!("{other:?} has no field {name}"),
+        }
+    }
+
+    /// A field of a table; `None` if the table has no such field.
+    pub fn get(&self, name: &str) -> Option<&Val> {
+        match self {
+            Val::Table(fields) => fields.iter().find(|(n, _)| *n == name).map(|(_, val)| val),
+            _ => None,
         }
     }
 
@@ -334,6 +344,7 @@ impl Val {
             Val::List(items) => {
                 format!("[{}]", items.iter().map(Val::toml).collect::<Vec<_>>().join(", "))
             }
+            Val::Unchecked(toml, _) => toml.clone(),
             Val::Sizes(sizes) if sizes.len() == 1 => quote(&show_size(sizes[0].0)),
             Val::Sizes(sizes) => {
                 let fields: Vec<String> =
@@ -360,6 +371,7 @@ impl Val {
                 object(fields)
             }
             Val::List(items) => Json::Array(items.iter().map(Val::json).collect()),
+            Val::Unchecked(_, json) => json.clone(),
             Val::Sizes(sizes) => Json::Array(
                 sizes.iter().map(|(size, w)| Json::from(vec![Json::from(*size), Json::from(*w)])).collect(),
             ),

@@ -4,6 +4,7 @@ use super::error::{SpecError, nearest};
 use super::key::{Key, Table};
 use super::kind::{Val, ValueKind};
 use super::node::{Field, Node, Raw, expected, parse_document, parse_value, shorten, shorten_to};
+use super::outside::Outside;
 use super::quantity::show_size;
 use super::read::Reader;
 use std::collections::BTreeMap;
@@ -31,6 +32,8 @@ pub(super) struct KeyValue {
 #[derive(Debug)]
 pub(super) struct Layers {
     pub(super) table: &'static Table,
+    /// The choices from outside.
+    pub(super) outside: Outside,
     pub(super) entries: BTreeMap<&'static str, KeyValue>,
     pub(super) errors: Vec<(usize, SpecError)>,
     /// The presets used, base first.
@@ -42,9 +45,10 @@ pub(super) struct Layers {
 
 impl Layers {
     /// Starts without any layer.
-    pub(super) fn new(table: &'static Table) -> Self {
+    pub(super) fn new(table: &'static Table, outside: &Outside) -> Self {
         Self {
             table,
+            outside: outside.clone(),
             entries: BTreeMap::new(),
             errors: Vec::new(),
             presets: Vec::new(),
@@ -218,7 +222,7 @@ impl Layers {
                 }
             }
         }
-        let mut reader = Reader::default();
+        let mut reader = Reader { outside: Some(&self.outside), ..Reader::default() };
         let val = reader.read(&key.kind, &node, key.path);
         for issue in reader.issues {
             let line = location.line.map(|line| if issue.line > 0 { issue.line } else { line });

@@ -6,11 +6,13 @@ use super::key::{FileOf, Table};
 use super::kind::Val;
 use super::layers::Layers;
 use super::node::{shorten, shorten_to};
+use super::outside::Outside;
 use super::resolve::{Resolved, in_order, resolve};
 use std::path::Path;
 
 /// Reads a spec with the keys of `table`, then checks `rules` in their order. `name` is the file's name in messages.
 /// Relative paths in the spec start at `dir`. `sets` are overrides `path=value`; a later one wins over an earlier one.
+/// `outside`: the choices from outside that the spec may name.
 pub fn load(
     table: &'static Table,
     rules: &[&[Rule]],
@@ -18,10 +20,16 @@ pub fn load(
     name: &str,
     dir: &Path,
     sets: &[String],
+    outside: &Outside,
 ) -> Result<Resolved, SpecErrors> {
-    let mut layers = Layers::new(table);
+    let mut layers = Layers::new(table, outside);
     layers.apply(text, name, sets);
     let mut values = resolve(&mut layers, dir);
+    for (key, item) in table.keys().filter_map(|key| Some((key, values.items.get(key.path)?))) {
+        if let Some(val) = &item.val {
+            outside.named(&key.kind, val, key.path, &mut values.outside);
+        }
+    }
     for rule in rules.iter().copied().flatten() {
         rule(&mut Check { values: &values, layers: &mut layers });
     }
@@ -111,7 +119,8 @@ mod tests {
 
     fn read(text: &str, sets: &[&str]) -> Result<Resolved, String> {
         let sets: Vec<String> = sets.iter().map(|set| set.to_string()).collect();
-        load(&TABLE, &[&[no_empty_kettle]], text, "k.toml", Path::new("."), &sets).map_err(|e| e.to_string())
+        load(&TABLE, &[&[no_empty_kettle]], text, "k.toml", Path::new("."), &sets, &Outside::default())
+            .map_err(|e| e.to_string())
     }
 
     #[test]

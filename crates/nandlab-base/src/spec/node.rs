@@ -1,6 +1,8 @@
 //! TOML text as a tree in which every name and value has its line.
 
 use super::error::SpecError;
+use super::kind::quote;
+use serde_json::Value as Json;
 use toml::de::{DeTable, DeValue};
 use toml_parser::Source;
 use toml_parser::lexer::TokenKind;
@@ -73,6 +75,40 @@ impl Node {
                 let names: Vec<String> = fields.iter().take(4).map(|f| shorten(&f.name)).collect();
                 let more = if fields.len() > 4 { ", ..." } else { "" };
                 format!("a table of {}{more}", names.join(", "))
+            }
+        }
+    }
+}
+
+impl Node {
+    /// The value as JSON.
+    pub(super) fn json(&self) -> Json {
+        match &self.raw {
+            Raw::Bool(b) => Json::from(*b),
+            Raw::Int(i) => Json::from(*i),
+            Raw::Num(x) => Json::from(*x),
+            Raw::Text(text) | Raw::Huge(text) | Raw::Date(text) => Json::from(text.as_str()),
+            Raw::List(items) => Json::Array(items.iter().map(Node::json).collect()),
+            Raw::Table(fields) => {
+                Json::Object(fields.iter().map(|f| (f.name.clone(), f.node.json())).collect())
+            }
+        }
+    }
+
+    /// The value as TOML on one line.
+    pub(super) fn toml(&self) -> String {
+        match &self.raw {
+            Raw::Bool(b) => b.to_string(),
+            Raw::Int(i) => i.to_string(),
+            Raw::Num(x) => format!("{x:?}"),
+            Raw::Text(text) => quote(text),
+            Raw::Huge(text) | Raw::Date(text) => text.clone(),
+            Raw::List(items) => format!("[{}]", items.iter().map(Node::toml).collect::<Vec<_>>().join(", ")),
+            Raw::Table(fields) if fields.is_empty() => "{}".into(),
+            Raw::Table(fields) => {
+                let fields: Vec<String> =
+                    fields.iter().map(|f| format!("{} = {}", quote(&f.name), f.node.toml())).collect();
+                format!("{{ {} }}", fields.join(", "))
             }
         }
     }

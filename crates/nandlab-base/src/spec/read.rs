@@ -4,6 +4,7 @@ use super::error::nearest;
 use super::kind::{Param, Payload, Policy, SIZES_MAX, Val, ValueKind, choices};
 use super::layers::SUGGESTIONS_MAX;
 use super::node::{Field, Node, Raw, expected, parse_value, shorten};
+use super::outside::{Outside, is_policy_name, leaked};
 use super::quantity::{Dimension, Why, real, show_size, show_time, whole};
 use std::collections::BTreeMap;
 
@@ -19,11 +20,13 @@ pub(super) struct Issue {
 
 /// Reads values and collects the errors in them.
 #[derive(Debug, Default)]
-pub(super) struct Reader {
+pub(super) struct Reader<'a> {
     pub(super) issues: Vec<Issue>,
+    /// The choices from outside; `None` for defaults, which name none.
+    pub(super) outside: Option<&'a Outside>,
 }
 
-impl Reader {
+impl Reader<'_> {
     fn issue<T>(
         &mut self,
         path: &str,
@@ -90,7 +93,8 @@ impl Reader {
             }
             (ValueKind::Text | ValueKind::Path, Raw::Text(text)) => Some(Val::Text(text.clone())),
             (ValueKind::Slot(_) | ValueKind::Registered(_), Raw::Text(_) | Raw::Table(_)) => {
-                self.slot(kind.policies().unwrap_or_default(), node, path)
+                let outside = self.outside.filter(|_| matches!(kind, ValueKind::Registered(_)));
+                self.slot(kind.policies().unwrap_or_default(), outside, node, path)
             }
             (ValueKind::Table(params), Raw::Table(fields)) => self.table(params, fields, node.line, path),
             (ValueKind::List(params, most), Raw::List(items)) => self.list(params, *most, items, node, path),
@@ -181,29 +185,40 @@ impl Reader {
         }
     }
 
-    /// Reads a policy: `"name"`, or `{ name = parameters }`.
-    fn slot(&mut self, policies: &'static [Policy], node: &Node, path: &str) -> Option<Val> {
+    /// Reads a policy: `"name"`, or `{ name = parameters }`. `outside`: the choices from outside, for a slot that takes
+    /// them.
+    fn slot(
+        &mut self,
+        policies: &'static [Policy],
+        outside: Option<&Outside>,
+        node: &Node,
+        path: &str,
+    ) -> Option<Val> {
+        let all = || -> Vec<Policy> {
+            let outside = outside.map(|outside| outside.of_slot(path)).into_iter().flatten();
+            policies.iter().copied().chain(outside).collect()
+        };
         let (name, line, given) = match &node.raw {
             Raw::Text(name) => (name, node.line, None),
             Raw::Table(fields) => match fields.as_slice() {
                 [field] => (&field.name, field.line, Some(&field.node)),
                 _ => {
                     let message = expected("one choice", node);
-                    return self.issue(
-                        path,
-                        node.line,
-                        message,
-                        format!("write one of {}", choices(policies)),
-                    );
+                    return self.issue(path, node.line, message, format!("write one of {}", choices(&all())));
                 }
             },
             _ => unreachable!("callers pass text and tables"),
         };
-        let Some(policy) = policies.iter().find(|p| p.name == name) else {
+        let found = outside.and_then(|outside| outside.find(path, name)).map(|choice| choice.policy);
+        let Some(policy) = policies.iter().find(|p| p.name == name).copied().or(found) else {
+            if outside.is_some_and(|outside| outside.accepts_unloaded) && is_policy_name(name) {
+                let params = given.map(|given| Box::new(Val::Unchecked(given.toml(), given.json())));
+                return Some(Val::Tag(leaked(name), params));
+            }
             let message = format!("unknown value \"{}\"", shorten(name));
-            let meant = nearest(name, policies.iter().map(|p| p.name));
+            let meant = nearest(name, all().iter().map(|p| p.name));
             let meant = meant.map_or(String::new(), |name| format!("did you mean \"{name}\"? "));
-            return self.issue(path, line, message, format!("{meant}choices: {}", choices(policies)));
+            return self.issue(path, line, message, format!("{meant}choices: {}", choices(&all())));
         };
         let below = format!("{path}.{name}");
         match (&policy.payload, given) {
@@ -230,7 +245,7 @@ impl Reader {
                     &below,
                     other.line,
                     message,
-                    format!("write {}", choices(std::slice::from_ref(policy))),
+                    format!("write {}", choices(std::slice::from_ref(&policy))),
                 )
             }
             (Payload::Value(kind), Some(given)) => {
@@ -238,7 +253,7 @@ impl Reader {
                 Some(Val::Tag(policy.name, Some(Box::new(value))))
             }
             (Payload::Value(_), None) => {
-                let form = choices(std::slice::from_ref(policy));
+                let form = choices(std::slice::from_ref(&policy));
                 self.issue(path, line, format!("\"{name}\" needs a value"), format!("write {form}"))
             }
         }

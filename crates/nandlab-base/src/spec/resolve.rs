@@ -6,6 +6,7 @@ use super::key::{Content, Follows, Key, OneOf, Table, When};
 use super::kind::Val;
 use super::layers::{KeyValue, Layers, Location};
 use super::node::parse_value;
+use super::outside::Named;
 use super::read::Reader;
 use super::section::FromVal;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,6 +29,8 @@ pub struct Resolved {
     pub(super) presets: Vec<&'static str>,
     /// The contents of files that are part of the spec, by the key whose value names the file.
     pub(super) contents: BTreeMap<&'static str, Content>,
+    /// The choices from outside that the values name, in the order of the keys.
+    pub(super) outside: Vec<Named>,
     /// The folder at which relative paths start.
     dir: PathBuf,
 }
@@ -61,6 +64,11 @@ impl Resolved {
     pub fn content<T: Clone + 'static>(&self, path: &str) -> T {
         let content = self.contents.get(path).and_then(|content| content.value.downcast_ref::<T>());
         content.unwrap_or_else(|| panic!("the file of {path} has not been read")).clone()
+    }
+
+    /// The choices from outside that the values name, in the order of the keys.
+    pub fn outside(&self) -> &[Named] {
+        &self.outside
     }
 
     /// The presets used, base first.
@@ -110,6 +118,7 @@ pub(super) fn resolve(layers: &mut Layers, dir: &Path) -> Resolved {
         items: BTreeMap::new(),
         presets: layers.presets.clone(),
         contents: BTreeMap::new(),
+        outside: Vec::new(),
         dir: dir.to_owned(),
     };
     for key in table.keys() {

@@ -2,7 +2,7 @@
 
 use super::key::{Key, Table};
 use super::kind::{Param, Payload, Policy, SIZES_MAX, ValueKind};
-use super::node::{Node, Raw, parse_value};
+use super::node::parse_value;
 use super::quantity::Dimension;
 use serde_json::{Map, Value as Json, json};
 
@@ -36,23 +36,9 @@ fn of_key(table: &Table, key: &Key) -> Json {
     let note = if key.note.is_empty() { String::new() } else { format!(" ({})", key.note) };
     schema["description"] = Json::from(format!("{}{note}", key.doc));
     if let Some(node) = parse_value(key.default) {
-        schema["default"] = of_node(&node);
+        schema["default"] = node.json();
     }
     schema
-}
-
-/// A TOML default as JSON.
-fn of_node(node: &Node) -> Json {
-    match &node.raw {
-        Raw::Bool(b) => Json::from(*b),
-        Raw::Int(i) => Json::from(*i),
-        Raw::Num(x) => Json::from(*x),
-        Raw::Text(text) | Raw::Huge(text) | Raw::Date(text) => Json::from(text.as_str()),
-        Raw::List(items) => Json::Array(items.iter().map(of_node).collect()),
-        Raw::Table(fields) => {
-            Json::Object(fields.iter().map(|f| (f.name.clone(), of_node(&f.node))).collect())
-        }
-    }
 }
 
 fn of_kind(kind: &ValueKind) -> Json {
@@ -128,7 +114,7 @@ fn of_params(params: &[Param]) -> Json {
         let mut schema = of_kind(&param.kind);
         schema["description"] = Json::from(param.doc);
         if let Some(node) = parse_value(param.default) {
-            schema["default"] = of_node(&node);
+            schema["default"] = node.json();
         }
         properties.insert(param.name.to_string(), schema);
     }

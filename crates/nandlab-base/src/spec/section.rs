@@ -86,6 +86,7 @@ impl FromVal for Choice {
                 Val::Table(fields) => {
                     Choice { name, values: fields.iter().map(|(_, val)| number(val)).collect() }
                 }
+                Val::Unchecked(..) => Choice { name, values: Vec::new() },
                 other => panic!("expected parameters, found {other:?}"),
             },
             _ => val.is_no("choice"),

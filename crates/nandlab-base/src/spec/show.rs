@@ -2,6 +2,7 @@
 
 use super::key::{Key, Table, When};
 use super::kind::Val;
+use super::outside::Named;
 use super::resolve::{Resolved, any_of};
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
@@ -52,7 +53,8 @@ fn line(text: &mut String, key: &Key, r: &Resolved) {
     let _ = writeln!(text, "{} = {}  # {} ({from})", key.name(), val.toml(), key.doc);
 }
 
-/// Every value in base units, sorted by key. Specs with the same values have the same text.
+/// Every value in base units, sorted by key. Specs with the same values have the same text. `policies` has the
+/// identities of the choices from outside by slot; it is absent without them.
 pub fn canonical_json(table: &Table, r: &Resolved) -> String {
     let mut sorted: BTreeMap<&str, BTreeMap<&str, Json>> = BTreeMap::new();
     let mut all: BTreeMap<String, Json> = BTreeMap::new();
@@ -70,6 +72,10 @@ pub fn canonical_json(table: &Table, r: &Resolved) -> String {
     for (section, keys) in sorted {
         let keys: Map<String, Json> = keys.into_iter().map(|(name, json)| (name.to_string(), json)).collect();
         all.insert(section.to_string(), Json::Object(keys));
+    }
+    if !r.outside.is_empty() {
+        let identity = |named: &Named| (named.slot.clone(), Json::from(named.identity.as_deref()));
+        all.insert("policies".into(), Json::Object(r.outside.iter().map(identity).collect()));
     }
     Json::Object(all.into_iter().collect()).to_string()
 }

@@ -43,7 +43,7 @@ const MAPS: &[Policy] = &[
             param("cache", CACHE, "\"64MiB\"", "size of the mapping cache; an entry takes 8 bytes"),
             param(
                 "eviction",
-                ValueKind::Slot(EVICTIONS),
+                ValueKind::Registered(evictions),
                 "\"lru\"",
                 "which entry is evicted from a full cache",
             ),
@@ -84,6 +84,12 @@ pub enum Eviction {
         /// Len_fix of Algorithm 1, in entries.
         fixed: u32,
     },
+    /// A policy from outside (`Policies::with_map_eviction`).
+    Outside,
+}
+
+fn evictions() -> &'static [Policy] {
+    EVICTIONS
 }
 
 const EVICTIONS: &[Policy] = &[
@@ -161,6 +167,7 @@ impl FromVal for Eviction {
         match val {
             Val::Tag("lru", None) => Self::Lru,
             Val::Tag("read-level", Some(params)) => Self::ReadLevel { fixed: params.read("fixed") },
+            Val::Tag(..) => Self::Outside,
             _ => val.is_no("eviction"),
         }
     }

@@ -1,17 +1,17 @@
 //! Policies from outside: those that fill a slot in place of the policy that the spec names.
 
 use super::Drive;
-use super::spec::{CacheSpec, DirtyBudget, MapSpec, Spec};
+use super::spec::{CacheSpec, DirtyBudget, Eviction, MapSpec, Spec};
 use crate::background::{Laggard, gc};
-use crate::base::policy::PolicySlot;
+use crate::base::policy::{PolicyInfo, PolicySlot};
 use crate::base::rng::Stream;
 use crate::demand_map::MapEviction;
 use crate::ftl::{VictimPolicy, WearLevelling};
 use crate::migration::{self, MigrationPolicy};
 use crate::probe::Probe;
 use crate::write_cache::CachePolicies;
-use crate::write_cache::eviction::EvictionPolicy;
-use crate::write_cache::sync::SyncPolicy;
+use crate::write_cache::eviction::{self, EvictionPolicy};
+use crate::write_cache::sync::{self, SyncPolicy};
 
 type MakeVictim = dyn Fn(gc::Context) -> Box<dyn VictimPolicy> + Send + Sync;
 type MakeMigration = dyn Fn() -> Box<dyn MigrationPolicy> + Send + Sync;
@@ -156,6 +156,10 @@ impl Policies {
     /// Checks that the spec has what each policy from outside decides on, and that what a policy says of itself is
     /// possible.
     pub(super) fn check(&self, spec: &Spec, unit_bytes: u32) -> Result<(), BuildError> {
+        if let Some((slot, name)) = named_outside(spec).find(|(slot, _)| self.name(*slot).is_none()) {
+            let text = "it is not built in, and no policy from outside has been given for the slot";
+            return Err(BuildError { slot, name: name.to_owned(), text });
+        }
         let has_cache = spec.cache.size_bytes >= u64::from(unit_bytes);
         let sync = self.sync.as_ref().filter(|_| has_cache).map(|sync| (sync.make)());
         let share_is_wrong = sync.as_ref().is_some_and(|sync| !(0.0..=1.0).contains(&sync.cold_share()));
@@ -239,6 +243,25 @@ impl Policies {
     pub(super) fn map_eviction(&self, capacity: u32) -> Option<Box<dyn MapEviction>> {
         self.map_eviction.as_ref().map(|outside| (outside.make)(capacity))
     }
+}
+
+/// The policies that the spec names and no table has, each with its slot.
+fn named_outside(spec: &Spec) -> impl Iterator<Item = (PolicySlot, &'static str)> {
+    fn has<M>(table: &[(PolicyInfo, M)], name: &str) -> bool {
+        table.iter().any(|(info, _)| info.name == name)
+    }
+    let victim = spec.gc.victim.name;
+    let copies = spec.migration.policy.name;
+    let CacheSpec { sync: syncs, eviction: evicts, .. } = &spec.cache;
+    let is_of_map = matches!(spec.ftl.map, MapSpec::Demand { eviction: Eviction::Outside, .. });
+    let found = [
+        (PolicySlot::Victim, victim, !has(gc::POLICIES, victim)),
+        (PolicySlot::Migration, copies, !has(migration::POLICIES, copies)),
+        (PolicySlot::Sync, syncs.name, !has(sync::POLICIES, syncs.name)),
+        (PolicySlot::CacheEviction, evicts.name, !has(eviction::POLICIES, evicts.name)),
+        (PolicySlot::MapEviction, "named by the spec", is_of_map),
+    ];
+    found.into_iter().filter(|&(.., is_outside)| is_outside).map(|(slot, name, _)| (slot, name))
 }
 
 impl<P: Probe> Drive<P> {

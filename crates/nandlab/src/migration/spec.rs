@@ -156,7 +156,7 @@ pub enum CopybackLimitSpec {
     },
 }
 
-const LIMIT: Param = param(
+pub(crate) const LIMIT: Param = param(
     "limit",
     ValueKind::Either(&[
         COPYBACKS,
@@ -174,7 +174,7 @@ const LIMIT: Param = param(
     "most copybacks in a row: a number, a table by P/E cycles, or measured",
 );
 
-const OCCUPANCY: Param = param(
+pub(crate) const OCCUPANCY: Param = param(
     "occupancy",
     ValueKind::Slot(Occupancy::CHOICES),
     "\"writing\"",
@@ -220,11 +220,18 @@ impl FromVal for MigrationPolicySpec {
         let name = val.tag();
         let limit = match val {
             Val::Tag(OFF_CHIP, None) => CopybackLimitSpec::Fixed(0),
+            // The parameters of a policy from outside that is not loaded are not known.
+            Val::Tag(_, None) => CopybackLimitSpec::Table(THRESHOLDS.to_vec()),
+            Val::Tag(_, Some(params)) if matches!(**params, Val::Unchecked(..)) => {
+                CopybackLimitSpec::Table(THRESHOLDS.to_vec())
+            }
             Val::Tag(_, Some(params)) => params.read("limit"),
             _ => val.is_no("migration policy"),
         };
         let occupancy = match val {
-            Val::Tag(SELECTOR, Some(params)) => params.read("occupancy"),
+            Val::Tag(_, Some(params)) => {
+                params.get("occupancy").map_or(Occupancy::Writing, Occupancy::from_val)
+            }
             _ => Occupancy::Writing,
         };
         Self { name, limit, occupancy }

@@ -81,6 +81,8 @@ pub struct WriteCache {
     budget: u32,
     sync: Box<dyn SyncPolicy>,
     eviction: Box<dyn EvictionPolicy>,
+    /// Whether the eviction policy is told of changes of the order of use.
+    is_watched: bool,
 }
 
 impl WriteCache {
@@ -119,6 +121,7 @@ impl WriteCache {
             writing: 0,
             leaving: 0,
             budget: 0,
+            is_watched: eviction.watches(),
             sync,
             eviction,
         };
@@ -135,6 +138,7 @@ impl WriteCache {
     pub(crate) fn set_policies(&mut self, spec: &CacheSpec, policies: CachePolicies) {
         debug_assert!(self.warm.is_empty() && self.cold.is_empty(), "the policies would not know the units");
         CachePolicies { sync: self.sync, eviction: self.eviction } = policies;
+        self.is_watched = self.eviction.watches();
         self.begin(spec);
     }
 
@@ -253,8 +257,17 @@ impl WriteCache {
         self.dirty_list.last().map(CacheSlot)
     }
 
-    /// Takes the unit in a slot out of the order of use.
+    /// Takes the unit in a slot out of the order of use, for good.
     fn unlink(&mut self, slot: CacheSlot) {
+        if self.is_watched && self.entry(slot).recency != Recency::Out {
+            let lpn = self.entry(slot).lpn;
+            self.eviction.on_removed(slot, lpn);
+        }
+        self.take_out(slot);
+    }
+
+    /// Takes the unit in a slot out of the order of use.
+    fn take_out(&mut self, slot: CacheSlot) {
         match self.entry(slot).recency {
             Recency::Out => {}
             Recency::Warm => self.warm.remove(&mut ByUse(&mut self.entries), slot.0),
@@ -265,7 +278,14 @@ impl WriteCache {
 
     /// The unit has been used and becomes the most recently used unit. A unit that was leaving remains in the cache.
     pub fn touch(&mut self, slot: CacheSlot) {
-        self.unlink(slot);
+        if self.is_watched {
+            let &CachedUnit { lpn, recency, .. } = self.entry(slot);
+            match recency {
+                Recency::Out => self.eviction.on_inserted(slot, lpn),
+                Recency::Warm | Recency::Cold => self.eviction.on_used(slot, lpn),
+            }
+        }
+        self.take_out(slot);
         if std::mem::take(&mut self.entry_mut(slot).is_leaving) {
             self.leaving -= 1;
         }

@@ -58,7 +58,8 @@ impl Cache {
     pub fn new(bytes: u64, lpns: u32, eviction: Eviction) -> Self {
         let capacity = (bytes / ENTRY_BYTES).clamp(1, u64::from(lpns.max(1))) as u32;
         let order = match eviction {
-            Eviction::Lru => Order::Lru(Lru::default()),
+            // A policy from outside takes the place of `lru` before the first entry is cached.
+            Eviction::Lru | Eviction::Outside => Order::Lru(Lru::default()),
             Eviction::ReadLevel { fixed } => Order::ReadLevel(ReadLevel::new(fixed)),
         };
         Self {

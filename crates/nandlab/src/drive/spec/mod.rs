@@ -48,9 +48,10 @@ pub use output::OutputSpec;
 pub use precondition::{FillOrder, PreconditionSpec};
 pub use units::MappingUnit;
 
+use crate::base::policy::{PolicyInfo, PolicySlot};
 use crate::spec::{
-    Key, PolicyRow, Resolved, Rule, Section, SpecErrors, Table, canonical_json, hash, int, key, section,
-    to_toml,
+    Key, Named, Outside, Param, Payload, Policy, PolicyRow, Resolved, Rule, Section, SpecErrors, Table,
+    canonical_json, hash, int, key, registered, section, to_toml,
 };
 use crate::{
     background, capacitor, demand_map, ftl, migration, power_loss, read_levels, refresh, write_cache,
@@ -209,7 +210,19 @@ pub struct Loaded {
 /// `sets`: overrides `path=value`, of which the last one for a key counts. Also reads the table of error rates that the
 /// spec names.
 pub fn load(text: &str, name: &str, dir: &Path, sets: &[String]) -> Result<Loaded, SpecErrors> {
-    let values = crate::spec::load_values(&TABLE, RULES, text, name, dir, sets)?;
+    load_with(text, name, dir, sets, &Outside::default())
+}
+
+/// As [`load`]; the spec may also name policies from outside, whose slots are those of [`open_slots`]. The drive of such
+/// a spec is built with these policies ([`Drive::build`](crate::drive::Drive::build)).
+pub fn load_with(
+    text: &str,
+    name: &str,
+    dir: &Path,
+    sets: &[String],
+    outside: &Outside,
+) -> Result<Loaded, SpecErrors> {
+    let values = crate::spec::load_values(&TABLE, RULES, text, name, dir, sets, outside)?;
     Ok(Loaded { spec: Spec::of(&values), values })
 }
 
@@ -237,6 +250,11 @@ impl Loaded {
         self.values.origin(key)
     }
 
+    /// The policies from outside that the spec names.
+    pub fn outside(&self) -> &[Named] {
+        self.values.outside()
+    }
+
     /// The presets on which the spec is based. A preset comes after the preset on which it is based itself.
     pub fn presets(&self) -> &[&'static str] {
         self.values.presets()
@@ -258,6 +276,28 @@ pub fn schema() -> serde_json::Value {
 /// The policies of the controller and the models of its flash, slot by slot; slots with a single choice are left out.
 pub fn policies() -> Vec<PolicyRow> {
     crate::spec::policies_of(&TABLE)
+}
+
+/// The keys of the slots that take policies from outside, and the names of the built-in policies of each.
+pub fn open_slots() -> Vec<(String, Vec<&'static str>)> {
+    crate::spec::open_slots(&TABLE)
+}
+
+/// A policy from outside as a choice of its slot. A policy for `migration.policy` has the parameters `limit` and
+/// `occupancy` of the built-in ones before its own. Each call leaks memory, so call the function only once for each
+/// policy.
+pub fn outside_policy(slot: PolicySlot, info: &'static PolicyInfo) -> Policy {
+    let policy = registered(info);
+    if slot != PolicySlot::Migration {
+        return policy;
+    }
+    let own: &[Param] = match policy.payload {
+        Payload::Params(params) => params,
+        Payload::None | Payload::Value(_) => &[],
+    };
+    let shared = [crate::migration::spec::LIMIT, crate::migration::spec::OCCUPANCY];
+    let params: Vec<Param> = shared.into_iter().chain(own.iter().copied()).collect();
+    Policy { payload: Payload::Params(params.leak()), ..policy }
 }
 
 /// The paths of all keys, in the order of the table.

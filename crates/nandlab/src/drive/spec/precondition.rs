@@ -1,6 +1,7 @@
 //! The section `[precondition]` of the spec.
 
 use super::Loaded;
+use crate::base::policy::PolicySlot;
 use crate::spec::hash;
 use crate::spec::{
     Choices, Follows, Key, Policy, Resolved, SHARE, Section, ValueKind, When, choices, int, key, plain,
@@ -137,6 +138,8 @@ impl Loaded {
             ftl["map"] = name.into();
         }
         seen.extend(["pe_cycles", "retention"].map(|key| all["reliability"][key].clone()));
+        // The victims of preconditioning are those of the policy, whatever code has its name.
+        seen.extend(all["policies"].get(PolicySlot::Victim.key()).cloned());
         if self.spec.map_reads {
             let mut workload = all["workload"].clone();
             // When requests arrive, and which ones count, does not change what they read.

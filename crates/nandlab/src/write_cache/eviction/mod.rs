@@ -89,6 +89,22 @@ pub trait EvictionPolicy: std::fmt::Debug + Send + Sync {
     /// # Errors
     /// When the policy has failed. This ends the run, and so does the choice of a slot that is not in `order`.
     fn pick(&mut self, order: &CachedOrder<'_>) -> Result<Option<CacheSlot>, PolicyError>;
+
+    /// Whether the policy is told of changes of the order: [`Self::on_inserted`], [`Self::on_used`] and
+    /// [`Self::on_removed`]. The cache asks when it takes the policy.
+    fn watches(&self) -> bool {
+        false
+    }
+
+    /// The unit `lpn` in `slot` has entered the order as the most recently used one. A unit whose eviction had begun
+    /// enters again when it is used.
+    fn on_inserted(&mut self, _slot: CacheSlot, _lpn: Lpn) {}
+
+    /// The unit `lpn` in `slot` has been read or written.
+    fn on_used(&mut self, _slot: CacheSlot, _lpn: Lpn) {}
+
+    /// The unit `lpn` in `slot` has left the order: it is evicted or deallocated.
+    fn on_removed(&mut self, _slot: CacheSlot, _lpn: Lpn) {}
 }
 
 type Make = fn(&Choice) -> Box<dyn EvictionPolicy>;
@@ -108,14 +124,10 @@ policies! {
     cflru,
 }
 
-/// Returns the policy chosen by `cache.eviction`.
-///
-/// # Panics
-/// If [`POLICIES`] has no policy of this name. The spec reader accepts only names of [`POLICIES`].
+/// Returns the policy chosen by `cache.eviction`. The name of a policy from outside, which the caller puts into the slot,
+/// yields the first policy of the table meanwhile.
 pub fn make(choice: &Choice) -> Box<dyn EvictionPolicy> {
-    let (_, make) = POLICIES
-        .iter()
-        .find(|(info, _)| info.name == choice.name)
-        .expect("the spec reader accepts only names of POLICIES");
+    let of_table = POLICIES.iter().find(|(info, _)| info.name == choice.name);
+    let (_, make) = of_table.unwrap_or(&POLICIES[0]);
     make(choice)
 }

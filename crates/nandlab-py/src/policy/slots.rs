@@ -1,0 +1,608 @@
+//! The slots that policies in Python fill: what a policy sees, the calls for its decisions, and its hooks.
+
+use super::Chosen;
+use super::events::{Batch, Hooks};
+use super::instance::Instance;
+use super::memory::{Borrowed, Column, Views, references};
+use nandlab::base::geometry::{LaneId, Lpn};
+use nandlab::base::policy::{PolicyError, PolicySlot};
+use nandlab::base::rng::Stream;
+use nandlab::demand_map::MapEviction;
+use nandlab::drive::Policies;
+use nandlab::flash::{Superblock, SuperblockState};
+use nandlab::ftl::{Candidates, VictimPolicy};
+use nandlab::migration::{MigrationPolicy, VictimView};
+use nandlab::write_cache::CacheSlot;
+use nandlab::write_cache::eviction::{CachedOrder, EvictionPolicy};
+use nandlab::write_cache::sync::{CacheView, Coldness, SyncPolicy};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use std::mem::offset_of;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The methods that decide, by slot. Each slot needs its first method.
+pub(crate) const DECISIONS: &[(PolicySlot, &[&str])] = &[
+    (PolicySlot::Victim, &["pick"]),
+    (PolicySlot::CacheEviction, &["pick"]),
+    (PolicySlot::Sync, &["syncs_when_idle", "evicts_dirty_first"]),
+    (PolicySlot::Migration, &["copies_back"]),
+    (PolicySlot::MapEviction, &["evict"]),
+];
+
+/// Fills a slot. `chosen` and `stream` are called for each object: when the drive is built, and after a power loss,
+/// which destroys the state of most policies.
+pub(crate) fn fill(
+    policies: Policies,
+    slot: PolicySlot,
+    name: String,
+    chosen: impl Fn() -> Chosen + Send + Sync + 'static,
+    stream: impl Fn() -> Stream + Send + Sync + 'static,
+) -> Policies {
+    let make = move || Python::attach(|py| Instance::new(py, chosen(), stream()));
+    match slot {
+        PolicySlot::Victim => policies.with_victim(name, move |_| Box::new(Victim::new(make()))),
+        PolicySlot::CacheEviction => {
+            policies.with_cache_eviction(name, move || Box::new(Eviction::new(make())))
+        }
+        PolicySlot::Sync => policies.with_cache_sync(name, move || Box::new(Syncing::new(make()))),
+        PolicySlot::Migration => policies.with_migration(name, move || Box::new(Migration::new(make()))),
+        PolicySlot::MapEviction => {
+            policies.with_map_eviction(name, move |entries| Box::new(Mapped::new(make(), entries)))
+        }
+        PolicySlot::Wear => unreachable!("the slot is not open"),
+    }
+}
+
+/// Calls a method that a policy must have.
+fn call<'py>(
+    py: Python<'py>,
+    instance: &Instance,
+    method: Option<&Py<PyAny>>,
+    arguments: impl pyo3::call::PyCallArgs<'py>,
+) -> Result<Bound<'py, PyAny>, PolicyError> {
+    instance.check(py)?;
+    let method = method.expect("the declaration checks that the class has the method");
+    method.bind(py).call1(arguments).map_err(|error| instance.failed(py, error))
+}
+
+/// A number that a policy has returned; `None` for None.
+fn number(answer: &Bound<'_, PyAny>, wanted: &str) -> Result<Option<u32>, PolicyError> {
+    if answer.is_none() {
+        return Ok(None);
+    }
+    // A bool is an int to Python.
+    if answer.is_instance_of::<pyo3::types::PyBool>() {
+        return Err(Instance::impossible(answer, wanted));
+    }
+    answer.extract().map(Some).map_err(|_| Instance::impossible(answer, wanted))
+}
+
+fn truth(answer: &Bound<'_, PyAny>) -> Result<bool, PolicyError> {
+    answer.extract().map_err(|_| Instance::impossible(answer, "True or False"))
+}
+
+/// A value that the class or the object states, such as `cold_share`; `default` if it states none.
+fn stated<T>(py: Python<'_>, instance: &Instance, name: &str, default: T) -> T
+where
+    T: for<'a, 'py> FromPyObject<'a, 'py>,
+{
+    let value = instance.object(py).getattr(name).ok();
+    value.and_then(|value| value.extract().ok()).unwrap_or(default)
+}
+
+// ----------------------------------------------------------------------------------------------------------- gc.victim
+
+/// The arrays of a lane over its superblocks, in this order.
+const COLUMNS: [Column; 7] = [
+    Column { dtype: "u4", offset: offset_of!(Superblock, valid) },
+    Column { dtype: "u8", offset: offset_of!(Superblock, closed_at) },
+    Column { dtype: "u4", offset: offset_of!(Superblock, pe_cycles) },
+    Column { dtype: "u4", offset: offset_of!(Superblock, reads) },
+    Column { dtype: "u4", offset: offset_of!(Superblock, programmed) },
+    Column { dtype: "u2", offset: offset_of!(Superblock, linked) },
+    Column { dtype: "u1", offset: offset_of!(Superblock, state) },
+];
+
+/// The superblocks of a lane, as a victim policy sees them.
+#[pyclass(frozen, module = "nandlab._core")]
+pub(crate) struct Lane {
+    #[pyo3(get)]
+    number: u32,
+    now: AtomicU64,
+    #[pyo3(get)]
+    valid: Py<PyAny>,
+    #[pyo3(get)]
+    closed_at: Py<PyAny>,
+    #[pyo3(get)]
+    erases: Py<PyAny>,
+    #[pyo3(get)]
+    reads: Py<PyAny>,
+    #[pyo3(get)]
+    programmed: Py<PyAny>,
+    #[pyo3(get)]
+    linked: Py<PyAny>,
+    #[pyo3(get)]
+    state: Py<PyAny>,
+    #[pyo3(get)]
+    units: Py<PyAny>,
+}
+
+#[pymethods]
+impl Lane {
+    #[classattr]
+    const FREE: u8 = SuperblockState::Free as u8;
+    #[classattr]
+    const OPEN: u8 = SuperblockState::Open as u8;
+    #[classattr]
+    const FULL: u8 = SuperblockState::Full as u8;
+    #[classattr]
+    const VICTIM: u8 = SuperblockState::Victim as u8;
+    #[classattr]
+    const RETIRED: u8 = SuperblockState::Retired as u8;
+    #[classattr]
+    const BAD: u8 = SuperblockState::Bad as u8;
+
+    #[getter]
+    fn now(&self) -> u64 {
+        self.now.load(Ordering::Relaxed)
+    }
+
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        self.valid.bind(py).len()
+    }
+}
+
+/// What a lane's decisions have in common.
+struct Seen {
+    views: Views,
+    lane: Py<Lane>,
+}
+
+impl Seen {
+    fn new(py: Python<'_>, of: &Candidates<'_>) -> PyResult<Self> {
+        let views = Views::new(py, of.superblocks, &COLUMNS)?;
+        let numpy = py.import("numpy")?;
+        let units = match of.shapes.only() {
+            Some(shape) => {
+                let value = numpy.call_method1("uint32", (shape.units,))?;
+                numpy.call_method1("broadcast_to", (value, of.superblocks.len()))?
+            }
+            None => {
+                let units: Vec<u32> =
+                    (0..of.superblocks.len()).map(|at| of.shapes.at(at as u32).units).collect();
+                let units = numpy.call_method1("array", (units, "u4"))?;
+                units.call_method1("setflags", (false,))?;
+                units
+            }
+        };
+        let [valid, closed_at, erases, reads, programmed, linked, state] =
+            std::array::from_fn(|number| views.array(py, number));
+        let (number, now) = (of.lane.0, AtomicU64::new(0));
+        let units = units.unbind();
+        let lane = Py::new(
+            py,
+            Lane { number, now, valid, closed_at, erases, reads, programmed, linked, state, units },
+        )?;
+        Ok(Self { views, lane })
+    }
+
+    /// Whether the arrays are those of these superblocks, whose shapes are constant.
+    fn is_of(&self, of: &Candidates<'_>) -> bool {
+        self.views.are_of(of.superblocks) && of.shapes.only().is_some()
+    }
+
+    /// Whether Python has kept neither the lane nor one of its arrays. The lane and the views hold one reference each.
+    fn is_returned(&self, py: Python<'_>) -> bool {
+        references(self.lane.bind(py)) == 1 && self.views.all_returned(py, 1)
+    }
+}
+
+/// A victim policy.
+struct Victim {
+    instance: Instance,
+    pick: Option<Py<PyAny>>,
+    hooks: Hooks,
+    events: Batch,
+    failed: Option<PolicyError>,
+    seen: Vec<Option<Seen>>,
+}
+
+impl Victim {
+    const HOOKS: &[&str] = &["on_closed"];
+
+    fn new(instance: Instance) -> Self {
+        Python::attach(|py| {
+            let pick = instance.method(py, "pick");
+            let hooks = Hooks::of(instance.object(py), Self::HOOKS);
+            Self { instance, pick, hooks, events: Batch::default(), failed: None, seen: Vec::new() }
+        })
+    }
+
+    fn decide(&mut self, py: Python<'_>, of: &Candidates<'_>) -> Result<Option<u32>, PolicyError> {
+        self.instance.check(py)?;
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
+        self.events.deliver(py, &self.instance, &self.hooks)?;
+        let index = of.lane.index();
+        if self.seen.len() <= index {
+            self.seen.resize_with(index + 1, || None);
+        }
+        if !self.seen[index].as_ref().is_some_and(|seen| seen.is_of(of)) {
+            let seen = Seen::new(py, of).map_err(|error| self.instance.failed(py, error))?;
+            self.seen[index] = Some(seen);
+        }
+        let seen = self.seen[index].as_ref().expect("the lane has been seen");
+        seen.lane.get().now.store(of.now.ns(), Ordering::Relaxed);
+        let answer = call(py, &self.instance, self.pick.as_ref(), (&seen.lane,));
+        let answer = answer.and_then(|answer| number(&answer, "the number of a block, or None"));
+        if !seen.is_returned(py) {
+            seen.views.keep_watch(py);
+            self.seen[index] = None;
+            // An exception refers to the frame of the call, and so to its views.
+            answer.as_ref().map_err(Clone::clone)?;
+            return Err(Instance::has_kept());
+        }
+        answer
+    }
+}
+
+impl VictimPolicy for Victim {
+    fn pick(&mut self, lane: &Candidates) -> Result<Option<u32>, PolicyError> {
+        Python::attach(|py| self.decide(py, lane))
+    }
+
+    fn on_closed(&mut self, lane: LaneId, superblock: u32) {
+        if self.hooks.watch(0) && self.events.add(0, superblock, lane.0) {
+            let delivered = Python::attach(|py| self.events.deliver(py, &self.instance, &self.hooks));
+            self.failed = delivered.err().or(self.failed.take());
+        }
+    }
+
+    fn fork(&self) -> Box<dyn VictimPolicy> {
+        Python::attach(|py| {
+            let copy = Self::new(self.instance.copy(py));
+            Box::new(Self { events: self.events.clone(), failed: self.failed.clone(), ..copy })
+        })
+    }
+}
+
+// ------------------------------------------------------------------------------------------------------ cache.eviction
+
+/// The cached units, as an eviction policy sees them during its call.
+#[pyclass(frozen, module = "nandlab._core")]
+pub(crate) struct Cache(Borrowed);
+
+impl Cache {
+    fn with<T>(&self, look: impl FnOnce(&CachedOrder<'_>) -> T) -> PyResult<T> {
+        self.0.with(look).ok_or_else(|| {
+            PyValueError::new_err(
+                "the cache can be looked at during the call of pick() only, to which it was given",
+            )
+        })
+    }
+}
+
+#[pymethods]
+impl Cache {
+    #[getter]
+    fn capacity(&self) -> PyResult<u32> {
+        self.with(|order| order.capacity())
+    }
+
+    #[getter]
+    fn dirty(&self) -> PyResult<u32> {
+        self.with(|order| order.dirty_units())
+    }
+
+    fn __len__(&self) -> PyResult<usize> {
+        self.with(|order| order.len() as usize)
+    }
+
+    /// The slot of the least recently used unit; `None` without units.
+    #[getter]
+    fn least_recently_used(&self) -> PyResult<Option<u32>> {
+        self.with(|order| order.least_recently_used().map(|slot| slot.0))
+    }
+
+    /// The slots of the `most` least recently used units, the least recently used one first, as an array.
+    #[pyo3(signature = (most=None))]
+    fn by_use<'py>(&self, py: Python<'py>, most: Option<usize>) -> PyResult<Bound<'py, PyAny>> {
+        let slots = self.with(|order| -> Vec<u8> {
+            let slots = order.by_use().take(most.unwrap_or(usize::MAX));
+            slots.flat_map(|slot| slot.0.to_ne_bytes()).collect()
+        })?;
+        let bytes = pyo3::types::PyBytes::new(py, &slots);
+        py.import("numpy")?.call_method1("frombuffer", (bytes, "u4"))
+    }
+
+    /// The slot of the first clean unit among the `most` least recently used ones; `None` if there is none.
+    #[pyo3(signature = (most=None))]
+    fn first_clean(&self, most: Option<usize>) -> PyResult<Option<u32>> {
+        self.with(|order| {
+            let mut slots = order.by_use().take(most.unwrap_or(usize::MAX));
+            slots.find(|&slot| order.is_clean(slot)).map(|slot| slot.0)
+        })
+    }
+
+    fn is_clean(&self, slot: u32) -> PyResult<bool> {
+        self.of_slot(slot, |order, slot| order.is_clean(slot))
+    }
+
+    fn lpn(&self, slot: u32) -> PyResult<u32> {
+        self.of_slot(slot, |order, slot| order.lpn(slot).0)
+    }
+
+    fn __contains__(&self, slot: u32) -> PyResult<bool> {
+        self.with(|order| order.contains(CacheSlot(slot)))
+    }
+}
+
+impl Cache {
+    fn of_slot<T>(&self, slot: u32, look: impl FnOnce(&CachedOrder<'_>, CacheSlot) -> T) -> PyResult<T> {
+        self.with(|order| order.contains(CacheSlot(slot)).then(|| look(order, CacheSlot(slot))))?
+            .ok_or_else(|| PyValueError::new_err(format!("slot {slot} has no page that can be evicted")))
+    }
+}
+
+/// An eviction policy of the write cache.
+struct Eviction {
+    instance: Instance,
+    pick: Option<Py<PyAny>>,
+    hooks: Hooks,
+    events: Batch,
+    failed: Option<PolicyError>,
+    cache: Py<Cache>,
+}
+
+impl std::fmt::Debug for Eviction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Eviction")
+    }
+}
+
+impl Eviction {
+    const HOOKS: &[&str] = &["on_insert", "on_hit", "on_remove"];
+
+    fn new(instance: Instance) -> Self {
+        Python::attach(|py| {
+            let pick = instance.method(py, "pick");
+            let hooks = Hooks::of(instance.object(py), Self::HOOKS);
+            let cache = Py::new(py, Cache(Borrowed::default())).expect("a class without conditions");
+            Self { instance, pick, hooks, events: Batch::default(), failed: None, cache }
+        })
+    }
+
+    #[inline]
+    fn add(&mut self, kind: u8, slot: CacheSlot, lpn: Lpn) {
+        if self.hooks.watch(kind) && self.events.add(kind, slot.0, lpn.0) {
+            let delivered = Python::attach(|py| self.events.deliver(py, &self.instance, &self.hooks));
+            self.failed = delivered.err().or(self.failed.take());
+        }
+    }
+}
+
+impl EvictionPolicy for Eviction {
+    fn pick(&mut self, order: &CachedOrder<'_>) -> Result<Option<CacheSlot>, PolicyError> {
+        Python::attach(|py| {
+            self.instance.check(py)?;
+            if let Some(error) = self.failed.take() {
+                return Err(error);
+            }
+            self.events.deliver(py, &self.instance, &self.hooks)?;
+            let cache = &self.cache;
+            let answer =
+                cache.get().0.lend(order, || call(py, &self.instance, self.pick.as_ref(), (cache,)))?;
+            Ok(number(&answer, "the number of a slot, or None")?.map(CacheSlot))
+        })
+    }
+
+    fn watches(&self) -> bool {
+        (0..Self::HOOKS.len()).any(|kind| self.hooks.watch(kind as u8))
+    }
+
+    fn on_inserted(&mut self, slot: CacheSlot, lpn: Lpn) {
+        self.add(0, slot, lpn);
+    }
+
+    fn on_used(&mut self, slot: CacheSlot, lpn: Lpn) {
+        self.add(1, slot, lpn);
+    }
+
+    fn on_removed(&mut self, slot: CacheSlot, lpn: Lpn) {
+        self.add(2, slot, lpn);
+    }
+}
+
+// ---------------------------------------------------------------------------------------------------------- cache.sync
+
+/// The counts of the write cache, as a sync policy sees them.
+#[pyclass(frozen, module = "nandlab._core")]
+pub(crate) struct CacheCounts {
+    #[pyo3(get)]
+    dirty: u32,
+    #[pyo3(get)]
+    writing: u32,
+    #[pyo3(get)]
+    budget: u32,
+    #[pyo3(get)]
+    capacity: u32,
+    /// Whether the least recently used dirty unit is cold; `None` if every dirty unit is being written back.
+    #[pyo3(get)]
+    oldest_is_cold: Option<bool>,
+}
+
+/// A sync policy of the write cache.
+struct Syncing {
+    instance: Instance,
+    idle: Option<Py<PyAny>>,
+    first: Option<Py<PyAny>>,
+    keeps_budget: bool,
+    cold_share: f64,
+    syncs_at_once: bool,
+    protects: bool,
+}
+
+impl std::fmt::Debug for Syncing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Syncing")
+    }
+}
+
+impl Syncing {
+    fn new(instance: Instance) -> Self {
+        Python::attach(|py| Self {
+            idle: instance.method(py, "syncs_when_idle"),
+            first: instance.method(py, "evicts_dirty_first"),
+            keeps_budget: stated(py, &instance, "keeps_budget", true),
+            cold_share: stated(py, &instance, "cold_share", 0.0),
+            syncs_at_once: stated(py, &instance, "syncs_at_once", false),
+            protects: stated(py, &instance, "protects", false),
+            instance,
+        })
+    }
+
+    fn ask(&self, method: Option<&Py<PyAny>>, cache: &CacheView) -> Result<bool, PolicyError> {
+        Python::attach(|py| {
+            self.instance.check(py)?;
+            let Some(method) = method else { return Ok(false) };
+            let &CacheView { dirty, writing, budget, capacity, oldest_dirty } = cache;
+            let oldest_is_cold = match oldest_dirty {
+                Coldness::None => None,
+                Coldness::Warm => Some(false),
+                Coldness::Cold => Some(true),
+            };
+            let counts = CacheCounts { dirty, writing, budget, capacity, oldest_is_cold };
+            truth(&call(py, &self.instance, Some(method), (counts,))?)
+        })
+    }
+}
+
+impl SyncPolicy for Syncing {
+    fn keeps_budget(&self) -> bool {
+        self.keeps_budget
+    }
+
+    fn cold_share(&self) -> f64 {
+        self.cold_share
+    }
+
+    fn syncs_at_once(&self) -> bool {
+        self.syncs_at_once
+    }
+
+    fn syncs_when_idle(&self, cache: &CacheView) -> Result<bool, PolicyError> {
+        self.ask(self.idle.as_ref(), cache)
+    }
+
+    fn evicts_dirty_first(&self, cache: &CacheView) -> Result<bool, PolicyError> {
+        self.ask(self.first.as_ref(), cache)
+    }
+
+    fn protects(&self) -> bool {
+        self.protects
+    }
+}
+
+// ---------------------------------------------------------------------------------------------------- migration.policy
+
+/// A migration policy.
+struct Migration {
+    instance: Instance,
+    copies_back: Option<Py<PyAny>>,
+    watches_buffer: bool,
+}
+
+impl std::fmt::Debug for Migration {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Migration")
+    }
+}
+
+impl Migration {
+    fn new(instance: Instance) -> Self {
+        Python::attach(|py| Self {
+            copies_back: instance.method(py, "copies_back"),
+            watches_buffer: stated(py, &instance, "watches_buffer", false),
+            instance,
+        })
+    }
+}
+
+impl MigrationPolicy for Migration {
+    fn copies_back(&mut self, view: &VictimView) -> Result<bool, PolicyError> {
+        Python::attach(|py| {
+            let arguments = (view.is_urgent, view.buffer);
+            truth(&call(py, &self.instance, self.copies_back.as_ref(), arguments)?)
+        })
+    }
+
+    fn watches_buffer(&self) -> bool {
+        self.watches_buffer
+    }
+}
+
+// --------------------------------------------------------------------------------------------- ftl.map.demand.eviction
+
+/// An eviction policy of the mapping cache.
+struct Mapped {
+    instance: Instance,
+    evict: Option<Py<PyAny>>,
+    hooks: Hooks,
+    events: Batch,
+    failed: Option<PolicyError>,
+}
+
+impl std::fmt::Debug for Mapped {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Mapped")
+    }
+}
+
+impl Mapped {
+    const HOOKS: &[&str] = &["on_insert", "on_hit", "on_level"];
+
+    fn new(instance: Instance, entries: u32) -> Self {
+        Python::attach(|py| {
+            let _ = instance.object(py).setattr("capacity", entries);
+            let evict = instance.method(py, "evict");
+            let hooks = Hooks::of(instance.object(py), Self::HOOKS);
+            Self { instance, evict, hooks, events: Batch::default(), failed: None }
+        })
+    }
+
+    #[inline]
+    fn add(&mut self, kind: u8, lpn: Lpn, level: u8) {
+        if self.hooks.watch(kind) && self.events.add(kind, lpn.0, level.into()) {
+            let delivered = Python::attach(|py| self.events.deliver(py, &self.instance, &self.hooks));
+            self.failed = delivered.err().or(self.failed.take());
+        }
+    }
+}
+
+impl MapEviction for Mapped {
+    fn on_inserted(&mut self, lpn: Lpn, level: u8) {
+        self.add(0, lpn, level);
+    }
+
+    fn on_hit(&mut self, lpn: Lpn) {
+        self.add(1, lpn, 0);
+    }
+
+    fn on_level(&mut self, lpn: Lpn, level: u8) {
+        self.add(2, lpn, level);
+    }
+
+    fn evict(&mut self) -> Result<Lpn, PolicyError> {
+        Python::attach(|py| {
+            self.instance.check(py)?;
+            if let Some(error) = self.failed.take() {
+                return Err(error);
+            }
+            self.events.deliver(py, &self.instance, &self.hooks)?;
+            let answer = call(py, &self.instance, self.evict.as_ref(), ())?;
+            let wanted = "the LPN of a cached entry";
+            number(&answer, wanted)?.map(Lpn).ok_or_else(|| Instance::impossible(&answer, wanted))
+        })
+    }
+}

@@ -1,0 +1,254 @@
+"""Built-in policies written in Python, for `test_python_policies.py`."""
+
+from collections import OrderedDict, deque
+
+import numpy as np
+
+import nandlab
+
+NONE = np.uint32(0xFFFF_FFFF)
+
+
+@nandlab.policy("gc.victim")
+class GreedyInPython:
+    """The block with the fewest valid units."""
+
+    def pick(self, lane):
+        valid = np.where(lane.state == lane.FULL, lane.valid, NONE)
+        block = int(valid.argmin())
+        return block if lane.state[block] == lane.FULL else None
+
+
+@nandlab.policy("gc.victim")
+class FifoInPython:
+    """The block that was filled first."""
+
+    def __init__(self):
+        self.filled = {}
+
+    def on_closed(self, block, lane):
+        filled = self.filled.setdefault(lane, deque())
+        if block in filled:
+            filled.remove(block)
+        filled.append(block)
+
+    def pick(self, lane):
+        filled = self.filled.get(lane.number, ())
+        while filled and lane.state[filled[0]] != lane.FULL:
+            filled.popleft()
+        return filled[0] if filled else None
+
+
+@nandlab.policy("gc.victim")
+class CostBenefitInPython:
+    """The block with the largest age * (1 - u) / (2 u)."""
+
+    def pick(self, lane):
+        full = np.flatnonzero(lane.state == lane.FULL)
+        if not len(full):
+            return None
+        used = lane.valid[full] / lane.units[full]
+        age = (lane.now - lane.closed_at[full] + 1).astype(np.float64)
+        with np.errstate(divide="ignore"):
+            return int(full[np.argmax(age * (1.0 - used) / (2.0 * used))])
+
+
+@nandlab.policy("gc.victim")
+class RandomInPython:
+    """The least valid of k full blocks drawn at random."""
+
+    k: int = nandlab.param(8, low=1, high=65_536, help="blocks drawn")
+
+    def pick(self, lane):
+        is_full = lane.state == lane.FULL
+        if not is_full.any():
+            return None
+        drawn = []
+        while len(drawn) < self.k:
+            block = self.random.below(len(lane))
+            if is_full[block]:
+                drawn.append(block)
+        return min(drawn, key=lambda block: lane.valid[block])
+
+
+@nandlab.policy("gc.victim")
+class PartialAwareInPython:
+    """The block with the fewest valid units and partially refreshed units."""
+
+    linked_cost: float = nandlab.param(0.0, low=0, high=100, help="cost of a partially refreshed unit, in valid units")
+
+    def pick(self, lane):
+        full = np.flatnonzero(lane.state == lane.FULL)
+        if not len(full):
+            return None
+        valid, linked = lane.valid[full], lane.linked[full]
+        if self.linked_cost > 0:
+            return int(full[np.argmin(valid + self.linked_cost * linked)])
+        return int(full[np.lexsort((linked, valid))[0]])
+
+
+@nandlab.policy("cache.eviction")
+class LruInPython:
+    """The least recently used unit, from the view of the cache."""
+
+    def pick(self, cache):
+        return cache.least_recently_used
+
+
+@nandlab.policy("cache.eviction")
+class LruByEvents:
+    """The least recently used unit, from the events."""
+
+    def __init__(self):
+        self.used = OrderedDict()
+
+    def on_insert(self, slot, lpn):
+        self.used[slot] = lpn
+
+    def on_hit(self, slot, lpn):
+        assert self.used[slot] == lpn
+        self.used.move_to_end(slot)
+
+    def on_remove(self, slot, lpn):
+        assert self.used.pop(slot) == lpn
+
+    def pick(self, cache):
+        assert len(cache) == len(self.used)
+        return next(iter(self.used), None)
+
+
+@nandlab.policy("cache.eviction")
+class LruByBatches:
+    """The least recently used unit, from batches of events."""
+
+    def __init__(self):
+        self.used = OrderedDict()
+
+    def on_events(self, kinds, slots, lpns):
+        for kind, slot, lpn in zip(kinds.tolist(), slots.tolist(), lpns.tolist(), strict=True):
+            self.used.pop(slot, None)
+            if kind != 2:
+                self.used[slot] = lpn
+
+    def pick(self, cache):
+        return next(iter(self.used), None)
+
+
+@nandlab.policy("cache.eviction")
+class CflruInPython:
+    """The least recently used clean unit of a window, before dirty units."""
+
+    window: float = nandlab.param(0.25, low=0, high=1, help="share of the cache in which clean units are evicted first")
+
+    def pick(self, cache):
+        clean = cache.first_clean(int(self.window * cache.capacity + 1e-9))
+        return cache.least_recently_used if clean is None else clean
+
+
+@nandlab.policy("cache.sync")
+class NoneInPython:
+    """Dirty units are written back when they are evicted."""
+
+    keeps_budget = False
+
+
+@nandlab.policy("cache.sync")
+class EagerInPython:
+    """Every dirty unit is written back at once."""
+
+    syncs_at_once = True
+
+
+@nandlab.policy("cache.sync")
+class PunctualInPython:
+    """At the budget, one dirty unit is written back per write."""
+
+
+@nandlab.policy("cache.sync")
+class SyncGreedyInPython:
+    """All dirty units are written back when the drive is idle."""
+
+    def syncs_when_idle(self, cache):
+        return True
+
+
+@nandlab.policy("cache.sync")
+class SmartInPython:
+    """In idle time, dirty units are written back near the budget and when they are cold."""
+
+    protects = True
+    budget_margin: float = nandlab.param(0.05, low=0, high=1, help="share of the budget kept free")
+    cold_share: float = nandlab.param(0.05, low=0, high=1, help="share of the cache that is cold")
+    busy_from: float = nandlab.param(1.0, low=0, high=1, help="share of the budget from which dirty units go first")
+
+    def syncs_when_idle(self, cache):
+        written = cache.dirty - cache.writing + 1e-9
+        return written >= (1 - self.budget_margin) * cache.budget or cache.oldest_is_cold is True
+
+    def evicts_dirty_first(self, cache):
+        return cache.dirty + 1e-9 >= self.busy_from * cache.budget
+
+
+@nandlab.policy("migration.policy")
+class RcopybackInPython:
+    """Copyback while the write buffer is busy or space is short."""
+
+    watches_buffer = True
+
+    def copies_back(self, is_urgent, buffer):
+        return is_urgent or buffer > 0.5
+
+
+@nandlab.policy("migration.policy")
+class RcopybackGreedyInPython:
+    """Copyback whenever the limit allows it."""
+
+    def copies_back(self, is_urgent, buffer):
+        return True
+
+
+@nandlab.policy("ftl.map.demand.eviction")
+class MapLruInPython:
+    """The least recently used entry."""
+
+    def __init__(self):
+        self.used = OrderedDict()
+
+    def on_insert(self, lpn, level):
+        self.used[lpn] = level
+
+    def on_hit(self, lpn, _):
+        self.used.move_to_end(lpn)
+
+    def evict(self):
+        return self.used.popitem(last=False)[0]
+
+
+@nandlab.policy("ftl.map.demand.eviction")
+class MapFifo:
+    """The entry that was inserted first."""
+
+    def __init__(self):
+        self.inserted = deque()
+
+    def on_insert(self, lpn, level):
+        self.inserted.append(lpn)
+
+    def evict(self):
+        return self.inserted.popleft()
+
+
+@nandlab.policy("migration.policy")
+class CopyWhenUrgent:
+    """Copyback only while space is short, whatever the load of the write buffer."""
+
+    def copies_back(self, is_urgent, buffer):
+        return is_urgent
+
+
+@nandlab.policy("migration.policy")
+class NeverCopy:
+    """No copybacks."""
+
+    def copies_back(self, is_urgent, buffer):
+        return False
