@@ -45,6 +45,7 @@ _NEEDED = {
     "ftl.map.demand.eviction": ("evict",),
 }
 
+
 class Param(NamedTuple):
     """A parameter of a policy."""
 
@@ -174,9 +175,7 @@ class _Identity:
         versions = {name: _version(name) for name in sorted(self._packages)}
         if self.unknown:
             self._parts["unknown"] = uuid.uuid4().hex
-            print(
-                f"nandlab: runs of this policy are not kept for another process: {self.unknown[0]}", file=sys.stderr
-            )
+            print(f"nandlab: runs of this policy are not kept for another process: {self.unknown[0]}", file=sys.stderr)
         content = {"python": sys.version, "packages": versions, "parts": self._parts}
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
@@ -353,15 +352,17 @@ def packed(policies: list[_core.Policy]) -> bytes | None:
             if os.path.dirname(os.path.realpath(file)) in folders:
                 cloudpickle.register_pickle_by_value(module)
     # The versions are apart, because code of another version may not be readable.
-    return pickle.dumps((_versions(), cloudpickle.dumps([policy.arguments for policy in policies])))
+    packages = [name for name in ("numpy", "numba") if name in sys.modules]
+    return pickle.dumps((_versions(packages), cloudpickle.dumps([policy.arguments for policy in policies])))
 
 
 def unpack(data: bytes) -> list[_core.Policy]:
     """The policies that `packed` has packed; raises `OutputError` where the versions of Python or packages differ."""
     theirs, arguments = pickle.loads(data)
-    if theirs != _versions():
+    ours = _versions(theirs)
+    if theirs != ours:
         raise OutputError(
-            f"the policies need {_shown_versions(theirs)}, and this process has {_shown_versions(_versions())}\n"
+            f"the policies need {_shown_versions(theirs)}, and this process has {_shown_versions(ours)}\n"
             "  remedy: install the same versions on every worker"
         )
     return [_core.Policy(*one) for one in pickle.loads(arguments)]
@@ -377,9 +378,10 @@ def is_of_policy(error: BaseException) -> bool:
     return getattr(error, "nandlab_policy", None) is not None
 
 
-def _versions() -> dict[str, str]:
-    packages = [name for name in ("numpy", "numba") if name in sys.modules]
-    return {"python": ".".join(map(str, sys.version_info[:3])), **{name: _version(name) for name in packages}}
+def _versions(packages: Iterable[str]) -> dict[str, str]:
+    """The versions of Python and of packages in this environment."""
+    found = {name: _version(name) for name in packages if name != "python"}
+    return {"python": ".".join(map(str, sys.version_info[:3])), **found}
 
 
 def _shown_versions(versions: dict[str, str]) -> str:

@@ -1,11 +1,15 @@
 """Policies in Python: the results of built-in ones, their errors, their views, loading, identity, copies, workers."""
 
 import json
+import pickle
+import sys
 
-import policies_in_python  # noqa: F401  # declares the policies
+import forks
+import policies_in_python  # declares the policies
 import pytest
 
 import nandlab
+from nandlab import python_policies
 
 SPEC = """\
 seed = 3
@@ -25,6 +29,7 @@ address = { zipf = 0.9 }
 """
 
 CACHE = {"cache.size": "256KiB", "cache.dirty_budget": 0.5, "workload.arrival": {"iops": 3000}}
+PTS = {"precondition.method": "pts"}
 EVICTING = {**CACHE, "cache.sync": "punctual"}
 COPYBACK = {"cache.size": "1MiB", "cache.sync": "greedy", "workload.arrival": {"iops": 1000}}
 
@@ -93,3 +98,535 @@ def test_the_decisions_of_the_runs_above_matter(tmp_path, sets, slot, one, other
     runs = [nandlab.run(nandlab.load(SPEC, {**sets, slot: choice}), name="run") for choice in (one, other)]
     first, second = (outcome(run, tmp_path / str(number)) for number, run in enumerate(runs))
     assert first != second
+
+
+# ------------------------------------------------------------------------------------------------- errors of a policy
+
+
+def run_with(declare, slot="gc.victim", sets=None):
+    """Run the drive with a class, which `declare` makes a policy."""
+    nandlab.policy(slot, "user")(declare)
+    return nandlab.run(nandlab.load(SPEC, {**(sets or {}), slot: "user"}))
+
+
+def greedy(lane):
+    full = (lane.state == lane.FULL).nonzero()[0]
+    return int(full[lane.valid[full].argmin()]) if len(full) else None
+
+
+class Keeps:
+    def __init__(self):
+        self.kept = []
+
+
+class KeepsAnArray(Keeps):
+    def pick(self, lane):
+        self.kept.append(lane.valid)
+        return greedy(lane)
+
+
+class KeepsASlice(Keeps):
+    def pick(self, lane):
+        self.kept.append(lane.closed_at[3:7][::2])
+        return greedy(lane)
+
+
+class KeepsTheLane(Keeps):
+    def pick(self, lane):
+        self.kept.append(lane)
+        return greedy(lane)
+
+
+class KeepsABuffer(Keeps):
+    def pick(self, lane):
+        self.kept.append(memoryview(lane.erases))
+        return greedy(lane)
+
+
+@pytest.mark.parametrize("policy", [KeepsAnArray, KeepsASlice, KeepsTheLane, KeepsABuffer])
+def test_a_view_that_outlives_its_call_ends_the_run(policy):
+    with pytest.raises(nandlab.RunError) as error:
+        run_with(policy)
+    line = policy.pick.__code__.co_firstlineno
+    assert f"test_python_policies.py:{line}: " in str(error.value)
+    assert "it has kept a view" in str(error.value) and ".copy()" in str(error.value)
+
+
+def test_a_kept_view_reads_valid_memory_after_the_run():
+    kept = []
+
+    class KeepsOutside:
+        def pick(self, lane):
+            kept.append(lane.valid)
+            return greedy(lane)
+
+    with pytest.raises(nandlab.RunError, match="it has kept a view"):
+        run_with(KeepsOutside)
+    assert kept[0].shape == (48,) and int(kept[0].max()) <= 16 * 2
+    del kept[:]
+    run_with(policies_in_python.GreedyInPython)
+
+
+def test_a_copy_of_a_view_may_be_kept():
+    class KeepsACopy(Keeps):
+        def pick(self, lane):
+            self.kept.append(lane.valid.copy())
+            return greedy(lane)
+
+    assert run_with(KeepsACopy).complete
+
+
+def test_views_are_read_only():
+    class Writes:
+        def pick(self, lane):
+            lane.valid[0] = 0
+
+    with pytest.raises(ValueError, match="read-only"):
+        run_with(Writes)
+
+    class Unlocks:
+        def pick(self, lane):
+            lane.valid.flags.writeable = True
+
+    with pytest.raises(ValueError, match="WRITEABLE"):
+        run_with(Unlocks)
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        ("block", "it returned 'block': expected the number of a block, or None"),
+        (-1, "it returned -1: expected the number of a block"),
+        (2.5, "it returned 2.5: expected the number of a block"),
+        (True, "it returned True: expected the number of a block"),
+        (1 << 40, "it returned 1099511627776: expected"),
+        (48, "it picked block 48, which does not exist: the blocks are 0 to 47"),
+        ([0], "it returned [0]: expected"),
+    ],
+)
+def test_an_answer_that_cannot_be_ends_the_run(answer, text):
+    class Answers:
+        def pick(self, lane):
+            return answer
+
+    with pytest.raises(nandlab.RunError) as error:
+        run_with(Answers)
+    line = Answers.pick.__code__.co_firstlineno
+    assert f"test_python_policies.py:{line}: " in str(error.value) and text in str(error.value)
+
+
+def test_a_pick_that_is_not_full_ends_the_run():
+    class PicksOpen:
+        def pick(self, lane):
+            return int((lane.state != lane.FULL).argmax())
+
+    with pytest.raises(nandlab.RunError, match="it picked block [0-9]+, which is (open|free), not full"):
+        run_with(PicksOpen)
+
+
+@pytest.mark.parametrize(
+    ("slot", "sets", "methods", "text"),
+    [
+        ("cache.eviction", EVICTING, {"pick": lambda self, cache: "x"}, "expected the number of a slot"),
+        ("cache.eviction", EVICTING, {"pick": lambda self, cache: cache.capacity}, "slot"),
+        ("cache.sync", CACHE, {"evicts_dirty_first": lambda self, cache: 7}, "it returned 7: expected True or False"),
+        (
+            "migration.policy",
+            COPYBACK,
+            {"copies_back": lambda self, *_: None},
+            "it returned None: expected True or False",
+        ),
+        ("ftl.map.demand.eviction", {}, {"evict": lambda self: None}, "it returned None: expected the LPN"),
+        ("ftl.map.demand.eviction", {}, {"evict": lambda self: 1 << 31}, "2147483648"),
+    ],
+)
+def test_an_answer_of_another_slot_that_cannot_be_ends_the_run(slot, sets, methods, text):
+    nandlab.policy(slot, "user")(type("Answers", (), {**methods, "__module__": __name__}))
+    chosen = {"user": {"limit": 2}} if slot == "migration.policy" else "user"
+    key, value = (slot, chosen) if slot[0] != "f" else ("ftl.map.demand", {"cache": "4KiB", "eviction": "user"})
+    with pytest.raises(nandlab.RunError) as error:
+        nandlab.run(nandlab.load(SPEC, {**sets, key: value}))
+    assert "test_python_policies.py:" in str(error.value) and text in str(error.value)
+
+
+def test_an_exception_arrives_as_it_is():
+    class Odd(Exception):
+        pass
+
+    class Raises:
+        def pick(self, lane):
+            raise Odd("no victim")
+
+    with pytest.raises(Odd, match="no victim") as error:
+        run_with(Raises)
+    assert error.value.__notes__ == ["in the policy user of gc.victim"]
+    assert error.traceback[-1].path.name == "test_python_policies.py"
+
+    class RaisesInTheHook:
+        def on_closed(self, block, lane):
+            raise Odd("in a hook")
+
+        def pick(self, lane):
+            return greedy(lane)
+
+    with pytest.raises(Odd, match="in a hook"):
+        run_with(RaisesInTheHook)
+
+    class RaisesAtFirst:
+        def __init__(self):
+            raise Odd("no object")
+
+        def pick(self, lane):
+            return None
+
+    with pytest.raises(Odd, match="no object"):
+        run_with(RaisesAtFirst)
+
+
+def test_a_cache_can_be_looked_at_during_the_call_only():
+    seen = []
+
+    class Keeps:
+        def pick(self, cache):
+            seen.append(cache)
+            return cache.least_recently_used
+
+    run_with(Keeps, "cache.eviction", EVICTING)
+    with pytest.raises(ValueError, match="during the call of pick"):
+        len(seen[0])
+
+
+def test_events_arrive_in_order_before_the_decision():
+    heard = []
+
+    class Hears:
+        def on_closed(self, block, lane):
+            heard.append((lane, block))
+
+        def pick(self, lane):
+            full = {int(block) for block in (lane.state == lane.FULL).nonzero()[0]}
+            assert full <= {block for number, block in heard if number == lane.number}
+            last = [block for number, block in heard if number == lane.number][-1]
+            assert lane.closed_at[last] == lane.closed_at.max()
+            return greedy(lane)
+
+    run_with(Hears)
+    assert len(heard) > 200
+
+
+# ------------------------------------------------------------------------------------------------------- declarations
+
+
+@pytest.mark.parametrize(
+    ("slot", "body", "text"),
+    [
+        ("gc.victims", {}, 'no slot "gc.victims" takes policies in Python'),
+        ("gc.victim", {}, "a policy of gc.victim needs the method pick"),
+        ("gc.victim", {"pick": greedy, "name": "greedy"}, 'has a built-in policy "greedy"'),
+        ("gc.victim", {"pick": greedy, "name": "No Name"}, "is no name of a policy"),
+        ("gc.victim", {"pick": greedy, "k": nandlab.param(1, low=0, high=2, help="k")}, "needs the annotation"),
+        ("cache.sync", {"k": nandlab.param(3, low=0, high=2, help="k"), "of": {"k": int}}, "the default 3 is not from"),
+        ("cache.sync", {"k": nandlab.param(3, low=4, high=2, help="k"), "of": {"k": int}}, "expected low <= high"),
+        ("cache.sync", {"k": nandlab.param(0.5, low=0, high=2, help="k"), "of": {"k": int}}, "expected whole numbers"),
+    ],
+)
+def test_a_wrong_declaration_is_refused_with_file_and_line(slot, body, text):
+    body = dict(body)
+    name, annotations = body.pop("name", "user"), body.pop("of", {})
+    cls = type("Wrong", (), {**body, "__annotations__": annotations, "__module__": __name__})
+    with pytest.raises(ValueError) as error:
+        nandlab.policy(slot, name)(cls)
+    assert "test_python_policies.py:" in str(error.value) and text in str(error.value)
+
+
+def test_parameters_are_checked_as_those_of_built_in_policies():
+    with pytest.raises(nandlab.SpecError, match="gc.victim.random-in-python.k"):
+        nandlab.load(SPEC, {"gc.victim": {"random-in-python": {"k": 0}}})
+    with pytest.raises(nandlab.SpecError, match='did you mean "k"|random-in-python'):
+        nandlab.load(SPEC, {"gc.victim": {"random-in-python": {"kk": 1}}})
+
+
+def test_each_parameter_has_the_type_of_its_annotation():
+    seen = {}
+
+    @nandlab.policy("gc.victim", "typed")
+    class Typed:
+        whole: int = nandlab.param(3, low=0, high=9, help="a number")
+        share: float = nandlab.param(1, low=0, high=1, help="a share")
+        needed: float = nandlab.param(low=0, high=1, help="a share")
+
+        def pick(self, lane):
+            seen.update(vars(self))
+            return greedy(lane)
+
+    with pytest.raises(nandlab.SpecError, match="needed"):
+        nandlab.load(SPEC, {"gc.victim": "typed"})
+    nandlab.run(nandlab.load(SPEC, {"gc.victim": {"typed": {"needed": 0.5}}}))
+    assert seen["whole"] == 3 and isinstance(seen["whole"], int)
+    assert seen["share"] == 1.0 and isinstance(seen["share"], float) and seen["needed"] == 0.5
+
+
+# ------------------------------------------------------------------------------------------------- the drive's copies
+
+
+def test_the_state_is_copied_with_the_drive():
+    """Runs that share a preconditioned drive give the results of runs that precondition their own."""
+    for choice in ("fifo-in-python", "random-in-python"):
+        shared = nandlab.simulate._core.SharedDrives()
+        results = []
+        for read_fraction in (0.2, 0.4):
+            spec = nandlab.load(SPEC, {**PTS, "gc.victim": choice, "workload.synthetic.read_fraction": read_fraction})
+            results.append((nandlab.simulate.run_sharing(spec, shared), nandlab.run(spec)))
+        assert shared.kept[1] == 1
+        for one, other in results:
+            assert one.summary_text == other.summary_text
+
+
+def test_the_copy_of_the_object_has_its_own_state():
+    copies = []
+
+    @nandlab.policy("gc.victim", "user")
+    class Counts:
+        def __init__(self):
+            self.picks = 0
+
+        def copy(self):
+            copies.append(self.picks)
+            other = Counts.__new__(Counts)
+            other.picks = self.picks
+            return other
+
+        def pick(self, lane):
+            self.picks += 1
+            return greedy(lane)
+
+    shared = nandlab.simulate._core.SharedDrives()
+    spec = nandlab.load(SPEC, {**PTS, "gc.victim": "user"})
+    texts = {nandlab.simulate.run_sharing(spec, shared).summary_text for _ in range(3)}
+    assert len(texts) == 1 and len(copies) >= 2 and len(set(copies)) == 1 and copies[0] > 0
+
+
+def test_a_policy_that_cannot_be_copied_shares_no_drive():
+    made = []
+
+    @nandlab.policy("gc.victim", "user", copies=False)
+    class Alone:
+        def __init__(self):
+            made.append(self)
+
+        def copy(self):
+            raise AssertionError("copied")
+
+        def pick(self, lane):
+            return greedy(lane)
+
+    shared = nandlab.simulate._core.SharedDrives()
+    spec = nandlab.load(SPEC, {**PTS, "gc.victim": "user"})
+    for _ in range(2):
+        nandlab.simulate.run_sharing(spec, shared)
+    assert len(made) >= 2
+
+
+# ------------------------------------------------------------------------------------------------------------ loading
+
+
+FILE = '''\
+import numpy as np
+
+import nandlab
+
+WEIGHT = 1
+SHAPE = {"by": [1, 2]}
+
+
+def score(lane):
+    return lane.valid * WEIGHT
+
+
+@nandlab.policy("gc.victim", files=["weights.txt"])
+class Mine:
+    """The block with the fewest valid units."""
+
+    k: int = nandlab.param(4, low=1, high=9, help="nothing")
+
+    def pick(self, lane):
+        assert SHAPE
+        full = np.flatnonzero(lane.state == lane.FULL)
+        return int(full[score(lane)[full].argmin()]) if len(full) else None
+'''
+
+
+@pytest.fixture
+def lab(tmp_path):
+    """A folder with a spec, and a file with the policy that the spec names."""
+    (tmp_path / "s.toml").write_text(SPEC.replace("[workload.", '[gc]\nvictim = "mine"\n[workload.'))
+    (tmp_path / "mine.py").write_text(FILE)
+    (tmp_path / "weights.txt").write_text("1\n")
+    return tmp_path
+
+
+def test_a_command_imports_only_the_files_of_policy(lab, command):
+    ran = command("run", "s.toml", "--policy", "mine.py")
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads((lab / "out/s/summary.json").read_text())["policies"] == [{"slot": "gc.victim", "name": "mine"}]
+    refused = command("run", "s.toml")
+    assert refused.returncode == 2
+    assert 's.toml:11: gc.victim: unknown value "mine"' in refused.stderr and "--policy FILE" in refused.stderr
+    # Existing runs are read without the file.
+    (lab / "mine.py").write_text("raise SystemError('imported')\n")
+    assert command("report", "out/s").returncode == 0
+    assert command("compare", "out/s", "out/s").returncode == 0
+    again = command("compare", "out/s", "gc.victim=greedy", "--seeds", "2")
+    assert again.returncode == 2 and "--policy FILE" in again.stderr and "mine" in again.stderr
+
+
+def test_check_accepts_a_policy_that_is_not_loaded_with_a_note(lab, command):
+    checked = command("spec", "check", "s.toml", "--set", "gc.victim={mine = {k = 100}}")
+    assert checked.returncode == 0 and "s.toml: ok" in checked.stdout
+    assert 'gc.victim = "mine": not loaded, parameters unchecked' in checked.stderr
+    wrong = command("spec", "check", "s.toml", "--policy", "mine.py", "--set", "gc.victim={mine = {k = 100}}")
+    assert wrong.returncode == 2 and "gc.victim.mine.k" in wrong.stderr and "not loaded" not in wrong.stderr
+    listed = command("spec", "policies", "--policy", "mine.py", "--json")
+    row = {"slot": "gc.victim", "name": "mine", "description": "The block with the fewest valid units."}
+    assert row in json.loads(listed.stdout)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        (None, "no file bad.py"),
+        ("x = 1\n", "bad.py declares no policy"),
+        ("x = 1\ny = (\n", "bad.py:2: SyntaxError"),
+        ("import nandlab\n\n1 / 0\n", "bad.py:3: ZeroDivisionError: division by zero"),
+        (
+            "import nandlab\n@nandlab.policy('gc.victim')\nclass A:\n    pass\n",
+            "bad.py:2: A: a policy of gc.victim needs",
+        ),
+    ],
+)
+def test_a_file_that_cannot_be_loaded_is_refused(lab, command, text, wanted):
+    if text is not None:
+        (lab / "bad.py").write_text(text)
+    ran = command("run", "s.toml", "--policy", "bad.py")
+    assert ran.returncode == 2 and wanted in ran.stderr and "remedy" in ran.stderr
+
+
+def test_the_command_shows_the_exception_of_a_policy(lab, command):
+    (lab / "mine.py").write_text(FILE.replace("assert SHAPE", "raise KeyError('gone')"))
+    ran = command("run", "s.toml", "--policy", "mine.py")
+    assert ran.returncode == 2
+    assert 'mine.py", line 20, in pick' in ran.stderr and "KeyError: 'gone'" in ran.stderr
+    assert "in the policy mine of gc.victim" in ran.stderr and "bug in nandlab" not in ran.stderr
+
+
+def test_a_served_drive_takes_no_policy_in_python(lab, command):
+    ran = command("serve", "s.toml")
+    assert ran.returncode == 2 and "gc.victim" in ran.stderr
+
+
+# ----------------------------------------------------------------------------------------------------------- identity
+
+
+def identity_of(folder, text, weights="1\n", name="mine.py"):
+    """The hash of the spec, computed in another process."""
+    (folder / name).write_text(text)
+    (folder / "weights.txt").write_text(weights)
+    program = (
+        "import sys, nandlab\nfrom nandlab.python_policies import load_files\n"
+        f"load_files([{name!r}])\nspec = nandlab.load('s.toml')\n"
+        "print(spec.hash, spec.precondition_key())"
+    )
+    ran = forks.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=folder, timeout=60)
+    assert ran.returncode == 0, ran.stderr
+    return (*ran.stdout.split(), ran.stderr)
+
+
+def test_the_identity_has_what_decisions_depend_on(lab):
+    (lab / "s.toml").write_text((lab / "s.toml").read_text() + '[precondition]\nmethod = "pts"\n')
+    first = identity_of(lab, FILE)
+    assert first == identity_of(lab, FILE) and first[2] == ""
+    # A comment elsewhere in the file changes nothing.
+    assert identity_of(lab, FILE + "\n# a remark\n") == first
+    changed = [
+        identity_of(lab, FILE.replace("WEIGHT = 1", "WEIGHT = 2")),
+        identity_of(lab, FILE.replace("[1, 2]", "[1, 3]")),
+        identity_of(lab, FILE.replace("lane.valid * WEIGHT", "lane.valid + WEIGHT")),
+        identity_of(lab, FILE.replace("if len(full)", "if full.size")),
+        identity_of(lab, FILE, weights="2\n"),
+    ]
+    for number in (0, 1):
+        assert len({first[number], *(one[number] for one in changed)}) == 6
+
+
+def test_the_identity_has_closures_and_bases():
+    def declare(bound):
+        class Base:
+            def pick(self, lane):
+                return bound
+
+        return nandlab.policy("gc.victim", "user")(type("Child", (Base,), {"__module__": __name__}))
+
+    hashes = []
+    for bound in (1, 2, 1):
+        declare(bound)
+        hashes.append(nandlab.load(SPEC, {"gc.victim": "user"}).hash)
+    # `type` leaves no source text, so no two declarations are the same.
+    assert len(set(hashes)) == 3
+
+
+def test_a_policy_without_source_is_never_found_again(lab):
+    text = "import nandlab\nexec(\"@nandlab.policy('gc.victim', 'mine')\\nclass A:\\n    def pick(self, lane): return 0\")\n"
+    first, second = identity_of(lab, text), identity_of(lab, text)
+    assert first[0] != second[0] and "no source text" in first[2]
+
+
+# ------------------------------------------------------------------------------------------------------------ workers
+
+
+def test_workers_of_a_study_get_classes_by_value(here, command):
+    (here / "helper.py").write_text(
+        "def least(lane):\n    full = (lane.state == lane.FULL).nonzero()[0]\n"
+        "    return int(full[lane.valid[full].argmin()]) if len(full) else None\n"
+    )
+    (here / "mine.py").write_text(
+        "import helper\nimport nandlab\n\n\n@nandlab.policy('gc.victim')\nclass Mine:\n"
+        "    def pick(self, lane):\n        return helper.least(lane)\n"
+    )
+    study = (here / "s.toml").read_text().replace('"gc.victim" = "fifo"', '"gc.victim" = "mine"')
+    (here / "s.toml").write_text(study.replace('title = "First in, first out"\n', ""))
+    ran = command("study", "s.toml", "--policy", "mine.py", "--workers", "2", "--json")
+    assert ran.returncode == 0, ran.stderr
+    refused = command("study", "s.toml")
+    assert refused.returncode == 2 and "--policy FILE" in refused.stderr
+    kept = command("study", "s.toml", "--policy", "mine.py", "--workers", "2")
+    assert "0 runs done" in kept.stdout
+    (here / "helper.py").write_text((here / "helper.py").read_text() + "\n# changed\n")
+    again = command("study", "s.toml", "--policy", "mine.py", "--workers", "2")
+    assert "0 runs done" not in again.stdout
+
+
+def test_the_exception_of_a_policy_arrives_from_a_worker_with_its_traceback(here, command):
+    (here / "mine.py").write_text(
+        "import nandlab\n\n\nclass Odd(Exception):\n    def __init__(self, one, two):\n        super().__init__(one)\n\n\n"
+        "@nandlab.policy('gc.victim')\nclass Mine:\n    def pick(self, lane):\n        raise Odd('no victim', 2)\n"
+    )
+    (here / "s.toml").write_text((here / "s.toml").read_text().replace('"gc.victim" = "fifo"', '"gc.victim" = "mine"'))
+    ran = command("study", "s.toml", "--policy", "mine.py", "--workers", "2")
+    assert ran.returncode == 2, ran.stderr
+    assert "Odd: no victim" in ran.stderr and 'mine.py", line 12, in pick' in ran.stderr
+    assert "bug in nandlab" not in ran.stderr
+
+
+def test_a_worker_with_other_versions_is_refused(monkeypatch):
+    data = python_policies.packed(nandlab.load(SPEC, {"gc.victim": "greedy-in-python"}).policies)
+    assert [policy.name for policy in python_policies.unpack(data)] == ["greedy-in-python"]
+    monkeypatch.setattr(python_policies, "_versions", lambda _: {"python": "3.11.0", "numpy": "1.0"})
+    with pytest.raises(nandlab.OutputError, match="and this process has python 3.11.0, numpy 1.0"):
+        python_policies.unpack(data)
+
+
+def test_a_spec_travels_with_its_policies():
+    spec = nandlab.load(SPEC, {"gc.victim": {"random-in-python": {"k": 3}}})
+    again = pickle.loads(pickle.dumps(spec))
+    assert again.canonical_json() == spec.canonical_json()
+    assert nandlab.run(again).summary_text == nandlab.run(spec).summary_text

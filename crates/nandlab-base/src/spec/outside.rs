@@ -17,6 +17,8 @@ pub struct Outside {
     /// Whether a name that no choice has is accepted, as the name of a policy that is not loaded. The parameters of
     /// such a policy are not checked.
     pub accepts_unloaded: bool,
+    /// What else helps when a slot has no choice of a name, such as a way to load more choices; empty for nothing.
+    pub remedy: &'static str,
 }
 
 /// A choice from outside.

@@ -218,7 +218,8 @@ impl Reader<'_> {
             let message = format!("unknown value \"{}\"", shorten(name));
             let meant = nearest(name, all().iter().map(|p| p.name));
             let meant = meant.map_or(String::new(), |name| format!("did you mean \"{name}\"? "));
-            return self.issue(path, line, message, format!("{meant}choices: {}", choices(&all())));
+            let more = outside.map_or("", |outside| outside.remedy);
+            return self.issue(path, line, message, format!("{meant}choices: {}{more}", choices(&all())));
         };
         let below = format!("{path}.{name}");
         match (&policy.payload, given) {

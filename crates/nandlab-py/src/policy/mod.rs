@@ -179,7 +179,8 @@ pub(crate) fn available(given: Option<Vec<Py<Policy>>>) -> Vec<Arc<Py<Policy>>> 
 /// The classes as choices of a spec.
 pub(crate) fn outside(available: &[Arc<Py<Policy>>], accepts_unloaded: bool) -> Outside {
     let choices = available.iter().map(|policy| policy.get().choice.clone()).collect();
-    Outside { choices, accepts_unloaded }
+    let remedy = "; a policy in Python is loaded with --policy FILE";
+    Outside { choices, accepts_unloaded, remedy }
 }
 
 /// The classes that a spec names.
