@@ -41,8 +41,8 @@ help:
 	@echo "make result-types  write python/nandlab/result_types.py from the declarations of the core"
 	@echo "make test        all Rust and Python tests"
 	@echo "make check       formatting, lints, types, licences and known vulnerabilities"
-	@echo "make bench       the standard benchmark, and the command on a trace against a bare loop; with BASE=REV: this"
-	@echo "                 checkout against the revision REV"
+	@echo "make bench       the standard benchmark, the command on a trace against a bare loop, and the cost of policies"
+	@echo "                 in Python; with BASE=REV: this checkout against the revision REV"
 	@echo "make bench-live  the server of live drives: processor time a request beside nbdkit, and how late replies are"
 	@echo "make instructions  the instructions of a page operation against those on file (BLESS=1 writes them)"
 	@echo "make crash       a million power cuts in small random drives (another number with CUTS=...)"
@@ -105,6 +105,7 @@ bench: $(VENV)/.stamp-built
 ifeq ($(BASE),)
 	cargo bench -p nandlab --bench standing
 	$(BIN)/python tools/bench.py $(OUT)/bench
+	$(BIN)/python tools/bench_policies.py
 else
 	$(BIN)/python tools/bench.py $(OUT)/bench --base $(BASE)
 endif

@@ -1,7 +1,7 @@
 """The exported names of the package; each name is imported at its first use."""
 
 from . import live, trace
-from ._core import NandlabError, RunError, SpecError, TraceError
+from ._core import Cache, CacheCounts, Lane, NandlabError, RunError, SpecError, TraceError
 from .calibration import Calibration, calibrate
 from .comparison import Comparison, compare
 from .drive import CachePages, Capacitor, Completion, Drive
@@ -18,12 +18,15 @@ from .study import Study, StudyError, StudyResult
 __version__: str
 
 __all__ = [
+    "Cache",
+    "CacheCounts",
     "CachePages",
     "Calibration",
     "Capacitor",
     "Comparison",
     "Completion",
     "Drive",
+    "Lane",
     "Life",
     "LifeStopped",
     "NandlabError",

@@ -106,8 +106,8 @@ class Random:
 class Lane:
     """The blocks of a lane, as a policy of `gc.victim` sees them: an entry a block in each array.
 
-    The arrays are read-only views of the drive's state. A policy must not keep them, nor slices of them, beyond the call
-    of `pick`; it may keep copies.
+    The arrays are read-only views of the drive's state. A policy must not keep them, nor slices of them, beyond the
+    call of `pick`; it may keep copies.
     """
 
     #: The states of a block.

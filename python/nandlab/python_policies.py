@@ -1,7 +1,7 @@
 """Policies in Python: classes that decide for a slot of the drive.
 
-A file with policies is imported only where a command names it with `--policy FILE`; a program or a notebook declares its
-classes by running. A spec names a policy as it names a built-in one, and never names code.
+A file with policies is imported only where a command names it with `--policy FILE`; a program or a notebook declares
+its classes by running. A spec names a policy as it names a built-in one, and never names code.
 
 The identity of a policy is a hash of everything that its decisions can depend on beside its parameters: the text of the
 class, of its bases and of the functions that it uses, the values of the globals and closures in them, the files that it
@@ -58,8 +58,8 @@ class Param(NamedTuple):
 def param(default: float | None = None, *, low: float, high: float, help: str) -> Any:
     """A parameter of a policy: `k: int = nandlab.param(8, low=1, high=64, help="blocks drawn")`.
 
-    The annotation of the attribute, `int` or `float`, is the type of the values. Without a default the spec must set the
-    parameter. `low` and `high` are the lowest and the highest value allowed; `help` is a line with the unit.
+    The annotation of the attribute, `int` or `float`, is the type of the values. Without a default the spec must set
+    the parameter. `low` and `high` are the lowest and the highest value allowed; `help` is a line with the unit.
     """
     return Param(default, low, high, help)
 
@@ -69,12 +69,12 @@ def policy(
 ) -> Callable[[_Class], _Class]:
     """Declare a class as a policy of `slot`, such as `gc.victim`.
 
-    A spec names it by `name`, by default the name of the class in small letters with hyphens. `files` are files that the
-    class reads; their content is part of the identity. `copies`: whether an object can be copied with the state of its
-    drive, by its method `copy()` or else by `copy.deepcopy`; if not, runs share no preconditioned drive.
+    A spec names it by `name`, by default the name of the class in small letters with hyphens. `files` are files that
+    the class reads; their content is part of the identity. `copies`: whether an object can be copied with the state of
+    its drive, by its method `copy()` or else by `copy.deepcopy`; if not, runs share no preconditioned drive.
 
-    Raises `ValueError` for a slot that takes no policies, a name that is taken or cannot be one, a parameter whose range
-    or default cannot be, and a class without the method that decides.
+    Raises `ValueError` for a slot that takes no policies, a name that is taken or cannot be one, a parameter whose
+    range or default cannot be, and a class without the method that decides.
     """
 
     def declare(cls: _Class) -> _Class:
@@ -107,7 +107,7 @@ def _place(cls: type) -> tuple[str, int]:
     try:
         return inspect.getsourcefile(cls) or "?", inspect.getsourcelines(cls)[1]
     except (OSError, TypeError):
-        return sys.modules[cls.__module__].__dict__.get("__file__") or f"<{cls.__module__}>", 1
+        return getattr(sys.modules.get(cls.__module__), "__file__", None) or f"<{cls.__module__}>", 1
 
 
 def _params(cls: type) -> list[tuple[str, float | None, float, float, bool, str]]:
@@ -348,9 +348,10 @@ def packed(policies: list[_core.Policy]) -> bytes | None:
     folders = {os.path.dirname(os.path.realpath(policy.file)) for policy in policies}
     for module in list(sys.modules.values()):
         file = getattr(module, "__file__", None)
-        if file is not None and module.__name__ != "__main__" and not _is_installed(file):
-            if os.path.dirname(os.path.realpath(file)) in folders:
-                cloudpickle.register_pickle_by_value(module)
+        if file is None or module.__name__ == "__main__" or _is_installed(file):
+            continue
+        if os.path.dirname(os.path.realpath(file)) in folders:
+            cloudpickle.register_pickle_by_value(module)
     # The versions are apart, because code of another version may not be readable.
     packages = [name for name in ("numpy", "numba") if name in sys.modules]
     return pickle.dumps((_versions(packages), cloudpickle.dumps([policy.arguments for policy in policies])))

@@ -2,9 +2,8 @@
 
 from collections import OrderedDict, deque
 
-import numpy as np
-
 import nandlab
+import numpy as np
 
 NONE = np.uint32(0xFFFF_FFFF)
 

@@ -80,7 +80,7 @@ def _check(options: argparse.Namespace) -> End:
     problems, notes = [], []
     for file in map(Path, options.names):
         try:
-            checked = spec.read_spec(file, options.sets, unloaded=True)
+            checked = _read(file, options.sets)
         except nandlab.NandlabError as error:
             problems.append(str(error))
             continue
@@ -115,6 +115,18 @@ def _check(options: argparse.Namespace) -> End:
     for i, problem in enumerate(problems):
         fail(f"\n{problem}" if i else problem)
     return End(2 if problems else 0)
+
+
+def _read(file: Path, sets: list[str]) -> spec.Spec:
+    """Read a spec; the names of policies that are not loaded are accepted, except typing errors of known names."""
+    import difflib
+
+    checked = spec.read_spec(file, sets, unloaded=True)
+    for slot, name in checked.unloaded:
+        known = [row["name"] for row in spec.policies() if row["slot"] == slot]
+        if difflib.get_close_matches(name, known, n=1, cutoff=0.85):
+            return spec.read_spec(file, sets)
+    return checked
 
 
 def _show(options: argparse.Namespace) -> End:

@@ -145,6 +145,6 @@ impl Borrowed {
         let order = self.0.load(Ordering::Relaxed);
         // SAFETY: the pointer is null, or that of a reference which outlives `lend`. The interpreter's lock is held
         // here, as `look` calls no Python, and when `lend` ends, so `lend` does not end meanwhile.
-        unsafe { order.as_ref() }.map(|order| look(order))
+        unsafe { order.as_ref() }.map(look)
     }
 }

@@ -25,6 +25,7 @@ use nandlab::drive::{Failure, Policies};
 use nandlab::spec::{Outside, OutsideChoice, is_policy_name};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -63,6 +64,10 @@ fn leak(text: &str) -> &'static str {
 impl Policy {
     /// Each call leaks the texts, so a class is declared once.
     #[new]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "the constructor of a Python class, which one function calls"
+    )]
     fn new(
         slot: &str,
         name: String,
@@ -125,20 +130,12 @@ impl Policy {
 
     /// The arguments of the constructor, for another process.
     #[getter]
-    fn arguments(
-        &self,
-        py: Python<'_>,
-    ) -> (&'static str, String, &'static str, Vec<Param>, Py<PyAny>, String, (String, u32), bool) {
-        (
-            self.slot.key(),
-            self.name.clone(),
-            self.choice.policy.doc,
-            self.params.clone(),
-            self.class.clone_ref(py),
-            self.identity.clone(),
-            (self.file.clone(), self.line),
-            self.copies,
-        )
+    fn arguments<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let place = (self.file.clone(), self.line);
+        let (name, identity, params) = (self.name.clone(), self.identity.clone(), self.params.clone());
+        let all =
+            (self.slot.key(), name, self.description(), params, &self.class, identity, place, self.copies);
+        all.into_pyobject(py)
     }
 }
 
@@ -237,16 +234,14 @@ pub(crate) fn holding<T>(policies: bool, work: impl FnOnce(&mut dyn FnMut()) -> 
     if !policies {
         return work(&mut || ());
     }
+    #[allow(clippy::disallowed_methods, reason = "bounds the time for which other threads wait for the lock")]
+    let now = Instant::now;
     Python::attach(|py| {
-        let mut since = Instant::now();
-        #[allow(
-            clippy::disallowed_methods,
-            reason = "bounds the time for which other threads wait for the interpreter"
-        )]
+        let mut since = now();
         let mut pause = || {
             if since.elapsed() >= HELD {
                 py.detach(std::thread::yield_now);
-                since = Instant::now();
+                since = now();
             }
         };
         work(&mut pause)

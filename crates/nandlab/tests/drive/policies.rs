@@ -3,10 +3,10 @@
 
 use crate::common::{MS, TINY, at, ns, one, request, spec, submit_with_few, summary_at_the_end};
 use nandlab::base::geometry::{LaneId, Lpn, SuperblockId};
-use nandlab::base::policy::{PolicyError, PolicySlot};
+use nandlab::base::policy::{ParamInfo, PolicyError, PolicyInfo, PolicySlot};
 use nandlab::base::rng::Stream;
 use nandlab::demand_map::MapEviction;
-use nandlab::drive::spec::Spec;
+use nandlab::drive::spec::{Spec, load_with, outside_policy};
 use nandlab::drive::{Drive, Failure, Policies};
 use nandlab::flash::SuperblockState;
 use nandlab::ftl::{Candidates, VictimPolicy};
@@ -14,10 +14,12 @@ use nandlab::host::{Op, Oracle};
 use nandlab::migration::{MigrationPolicy, VictimView};
 use nandlab::probe::{NoProbe, Probe};
 use nandlab::sched::{Cause, FlashOp};
+use nandlab::spec::{Outside, OutsideChoice};
 use nandlab::write_cache::CacheSlot;
 use nandlab::write_cache::eviction::{CachedOrder, EvictionPolicy};
 use nandlab::write_cache::sync::{CacheView, SyncPolicy};
 use serde_json::{Value, json};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -561,4 +563,124 @@ fn a_drive_shares_preconditioning_only_under_the_same_victim_policy() {
         (0..200).for_each(|n| submit_with_few(drive, Op::Write, n * 7 % 300 * PAGE, PAGE));
     }
     assert_eq!(summary_at_the_end(&mut first), summary_at_the_end(&mut shared));
+}
+
+/// LRU from the events of the cache, compared at each pick with the order of the cache.
+#[derive(Debug, Default)]
+struct FromEvents {
+    used: Vec<(CacheSlot, Lpn)>,
+    /// Events of each kind.
+    heard: Arc<[AtomicU32; 3]>,
+}
+
+impl FromEvents {
+    fn take(&mut self, kind: usize, slot: CacheSlot, lpn: Lpn) {
+        self.heard[kind].fetch_add(1, Ordering::Relaxed);
+        let at = self.used.iter().position(|&known| known == (slot, lpn)).expect("the unit is in the order");
+        self.used.remove(at);
+    }
+}
+
+impl EvictionPolicy for FromEvents {
+    fn pick(&mut self, order: &CachedOrder<'_>) -> Result<Option<CacheSlot>, PolicyError> {
+        let (ours, theirs): (Vec<_>, Vec<_>) =
+            (self.used.iter().map(|(slot, _)| *slot).collect(), order.by_use().collect());
+        assert_eq!(ours, theirs);
+        assert!(self.used.iter().all(|&(slot, lpn)| order.lpn(slot) == lpn));
+        Ok(self.used.first().map(|(slot, _)| *slot))
+    }
+
+    fn watches(&self) -> bool {
+        true
+    }
+
+    fn on_inserted(&mut self, slot: CacheSlot, lpn: Lpn) {
+        self.heard[0].fetch_add(1, Ordering::Relaxed);
+        assert!(self.used.iter().all(|&(known, _)| known != slot));
+        self.used.push((slot, lpn));
+    }
+
+    fn on_used(&mut self, slot: CacheSlot, lpn: Lpn) {
+        self.take(1, slot, lpn);
+        self.used.push((slot, lpn));
+    }
+
+    fn on_removed(&mut self, slot: CacheSlot, lpn: Lpn) {
+        self.take(2, slot, lpn);
+    }
+}
+
+#[test]
+fn cache_eviction_is_told_of_every_change_of_the_order_of_use() {
+    for sync in ["none", "punctual", "eager", "smart"] {
+        let heard: Arc<[AtomicU32; 3]> = Arc::default();
+        let of_policy = heard.clone();
+        let make = move || -> Box<dyn EvictionPolicy> {
+            Box::new(FromEvents { heard: of_policy.clone(), ..FromEvents::default() })
+        };
+        let sets = [format!("cache.sync={sync}")];
+        let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
+        let mut ours =
+            filled(&cached(8, &sets), Policies::default().with_cache_eviction("from-events", make));
+        let mut lru = filled(&cached(8, &sets), Policies::default());
+        mixed(&mut ours, 2000, 24, 4);
+        mixed(&mut lru, 2000, 24, 4);
+        assert_eq!(outcome(&mut ours).0, outcome(&mut lru).0, "{sync}");
+        let heard = heard.each_ref().map(|count| count.load(Ordering::Relaxed));
+        assert!(heard.iter().all(|&count| count > 100), "{sync}: {heard:?}");
+    }
+}
+
+#[test]
+fn a_spec_names_a_policy_from_outside_which_the_drive_then_needs() {
+    const INFO: PolicyInfo = PolicyInfo {
+        name: "mine",
+        description: "the fewest valid units",
+        params: &[ParamInfo {
+            name: "k",
+            default: Some(3.0),
+            min: 1.0,
+            max: 9.0,
+            whole: true,
+            description: "nothing",
+        }],
+    };
+    let outside = |identity: &str| Outside {
+        choices: vec![OutsideChoice {
+            slot: PolicySlot::Victim.key(),
+            policy: outside_policy(PolicySlot::Victim, &INFO),
+            identity: identity.to_owned(),
+        }],
+        ..Outside::default()
+    };
+    let read = |set: &str, outside: &Outside| {
+        let sets = [set.to_owned()];
+        load_with(TINY, "tiny.toml", Path::new("."), &sets, outside).map_err(|errors| errors.to_string())
+    };
+    let set = "gc.victim={ mine = { k = 4 } }";
+    let loaded = read(set, &outside("a")).unwrap();
+    let named = loaded.outside();
+    assert_eq!((named.len(), named[0].name, &*named[0].params), (1, "mine", &[("k", 4.0)][..]));
+    assert_eq!(named[0].identity.as_deref(), Some("a"));
+    // The hash has the identity, and the drive is not built without the policy.
+    assert_ne!(loaded.hash(), read(set, &outside("b")).unwrap().hash());
+    let error = Drive::build(&loaded.spec, Policies::default(), NoProbe).map(drop).unwrap_err().to_string();
+    assert!(
+        error.starts_with("the policy mine cannot be gc.victim of this drive: it is not built in"),
+        "{error}"
+    );
+    assert!(Drive::build(&loaded.spec, victim("mine", fewest), NoProbe).is_ok());
+    // Parameters are checked, and other names refused, unless a policy that is not loaded is accepted.
+    let wrong = read("gc.victim={ mine = { k = 10 } }", &outside("a")).unwrap_err();
+    assert!(wrong.contains("gc.victim.mine.k"), "{wrong}");
+    let unknown = read("gc.victim=other", &outside("a")).unwrap_err();
+    assert!(unknown.contains("unknown value \"other\"") && unknown.contains("mine"), "{unknown}");
+    assert!(read(set, &Outside::default()).is_err());
+    let accepted = Outside { accepts_unloaded: true, ..Outside::default() };
+    let unloaded = read("gc.victim={ other = { x = [1, \"y\"] } }", &accepted).unwrap();
+    assert_eq!((unloaded.outside()[0].name, unloaded.outside()[0].identity.clone()), ("other", None));
+    let again = load_with(&unloaded.to_toml(), "again.toml", Path::new("."), &[], &accepted).unwrap();
+    assert_eq!(again.canonical_json(), unloaded.canonical_json());
+    // A slot without a table takes no others.
+    assert!(read("timing.scheduler=other", &accepted).is_err());
 }
