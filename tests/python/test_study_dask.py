@@ -159,6 +159,28 @@ def test_dask_workers_read_traces(tmp_path, cluster, how):
         assert (tmp_path / "dask" / "runs" / one.name / name).read_bytes() == (one / name).read_bytes()
 
 
+def test_dask_workers_get_policies_in_python_by_value(here, cluster):
+    address, _ = cluster
+    (here / "helper.py").write_text("class Odd(Exception):\n    pass\n")
+    (here / "mine.py").write_text(
+        "import helper\nimport nandlab\n\n\n@nandlab.policy('gc.victim')\nclass Mine:\n"
+        "    k: int = nandlab.param(9, low=0, high=9, help='nothing')\n\n"
+        "    def pick(self, lane):\n        if self.k == 0:\n            raise helper.Odd('no victim')\n"
+        "        full = (lane.state == lane.FULL).nonzero()[0]\n"
+        "        return int(full[lane.valid[full].argmin()]) if len(full) else None\n"
+    )
+    study = STUDY.replace('"gc.victim" = "fifo"', '"gc.victim" = "mine"')
+    (here / "s.toml").write_text(study)
+    done = command("study", "s.toml", "--policy", "mine.py", "--out", "o", "--dask", address, cwd=here)
+    assert done.returncode == 0, done.stderr
+    local = command("study", "s.toml", "--policy", "mine.py", "--out", "l", "--workers", "2", cwd=here)
+    assert local.returncode == 0, local.stderr
+    assert outcome(here / "o") == outcome(here / "l")
+    (here / "s.toml").write_text(study.replace('"gc.victim" = "mine"', '"gc.victim" = { mine = { k = 0 } }'))
+    done = command("study", "s.toml", "--policy", "mine.py", "--out", "e", "--dask", address, cwd=here)
+    assert done.returncode == 2 and "helper.Odd: no victim" in done.stderr and "in pick" in done.stderr, done.stderr
+
+
 def test_a_missing_scheduler_is_reported(here):
     pytest.importorskip("distributed")
     done = command("study", "s.toml", "--dask", "tcp://127.0.0.1:9", cwd=here)
