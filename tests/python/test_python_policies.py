@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import random
 import sys
 import tempfile
 from pathlib import Path
@@ -284,6 +285,34 @@ def test_an_exception_arrives_as_it_is():
 
     with pytest.raises(Odd, match="no object"):
         run_with(RaisesAtFirst)
+
+
+def test_a_drive_that_is_stepped_has_policies_in_python():
+    class Odd(Exception):
+        pass
+
+    raises = []
+
+    @nandlab.policy("gc.victim", "user")
+    class Raises:
+        def pick(self, lane):
+            if raises:
+                raise Odd("no victim")
+            return greedy(lane)
+
+    drive = nandlab.Drive(nandlab.load(SPEC, {"gc.victim": "user"}))
+    built_in = nandlab.Drive(nandlab.load(SPEC, {"gc.victim": "greedy"}))
+    for one in (drive, built_in):
+        draw = random.Random(1)
+        for number in draw.choices(range(2000), k=5000):
+            one.write(offset=number * 4096, length=4096)
+            one.run_until_idle()
+    assert drive.now_ns == built_in.now_ns
+    raises.append(True)
+    with pytest.raises(Odd, match="no victim"):
+        for number in draw.choices(range(2000), k=3000):
+            drive.write(offset=number * 4096, length=4096)
+            drive.run_until_idle()
 
 
 def test_a_cache_can_be_looked_at_during_the_call_only():
