@@ -50,6 +50,7 @@ EXAMPLES = frozenset(
         "known_errors_evicted",
         "mine.csv",
         "mine.toml",
+        "windowed.py",
         "c0.d3.p1.b120.pg7",
         "hw/femu/docs/modes/blackbox.md",
         "hw/femu/docs/concepts/timing-model.md",
