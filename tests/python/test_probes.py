@@ -23,11 +23,12 @@ def test_product_code_has_two_types_of_drive() -> None:
     # `P` is the probe of generic code.
     assert {probe for _, probe in found(r"\bDrive<([^>]+)>")} == {"P", "NoProbe", "Taps", "P: Probe = NoProbe"}
     # The probe may also be inferred from an argument.
-    built = found(r"\bwith_probe\(([^)]*)\)")
+    built = found(r"\b(?:with_probe|Drive::build)\(([^)]*)\)")
     assert built == {
         ("nandlab/src/drive/mod.rs", "spec: &Spec, probe: P"),
         ("nandlab/src/drive/mod.rs", "spec, NoProbe"),
-        ("nandlab-py/src/any_drive.rs", "spec, taps"),
+        ("nandlab-py/src/any_drive.rs", "spec, policies, NoProbe"),
+        ("nandlab-py/src/any_drive.rs", "spec, policies, taps"),
     }
 
 
