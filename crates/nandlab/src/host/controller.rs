@@ -167,20 +167,29 @@ impl Controller {
 
     /// A command has reached the drive.
     pub(crate) fn take<P: Probe>(&mut self, core: &mut Core<P>, request: RequestId, op: Op, queue: u16) {
-        self.waiting.push(queue, Waiting { request, time: self.times[op as usize] });
-        self.take_next(core);
+        let command = Waiting { request, time: self.times[op as usize] };
+        if self.free == 0 || self.room == 0 {
+            self.waiting.push(queue, command);
+            return;
+        }
+        self.begin(core, command);
+        self.set_clock(core);
     }
 
-    /// Gives a free processor the next command that waits, if the drive has room for a command.
-    fn take_next<P: Probe>(&mut self, core: &mut Core<P>) {
+    /// A free processor begins a command, for which the drive has room.
+    fn begin<P: Probe>(&mut self, core: &mut Core<P>, command: Waiting) {
+        self.free -= 1;
+        self.room -= 1;
+        self.work_on(core, command);
+    }
+
+    /// Begins the next command that waits, if a processor is free and the drive has room for a command.
+    fn begin_next<P: Probe>(&mut self, core: &mut Core<P>) {
         if self.free > 0
             && self.room > 0
             && let Some(command) = self.waiting.pop()
         {
-            self.free -= 1;
-            self.room -= 1;
-            self.work_on(core, command);
-            self.set_clock(core);
+            self.begin(core, command);
         }
     }
 
@@ -189,7 +198,7 @@ impl Controller {
     pub(crate) fn end<P: Probe>(&mut self, core: &mut Core<P>) -> RequestId {
         let Reverse((_, _, request)) = self.at_work.pop().expect("the clock is set for a command");
         self.free += 1;
-        self.take_next(core);
+        self.begin_next(core);
         self.set_clock(core);
         request
     }
@@ -197,6 +206,9 @@ impl Controller {
     /// The drive has completed a request, which leaves its place to the next command.
     pub(crate) fn leave<P: Probe>(&mut self, core: &mut Core<P>) {
         self.room += 1;
-        self.take_next(core);
+        if self.waiting.count > 0 {
+            self.begin_next(core);
+            self.set_clock(core);
+        }
     }
 }
