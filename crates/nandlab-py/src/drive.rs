@@ -1,10 +1,10 @@
 //! The stepping interface: a drive whose requests are submitted one by one from Python.
 
 use crate::any_drive::{AnyDrive, on};
-use crate::errors::{RunError, failure_text, unsaved_text};
+use crate::errors::{RunError, unsaved_text};
 use crate::interrupt::{Interruptible, interruptible, wait};
-use crate::policy::{self, Chosen, check_loaded, holding};
-use crate::simulation::save_drive;
+use crate::policy::{Chosen, check_loaded, holding, slice};
+use crate::simulation::{drive_failure, save_drive};
 use crate::spec::Spec;
 use crate::tables;
 use nandlab::base::units::{SECOND, Span, Time};
@@ -135,8 +135,7 @@ impl Drive {
         let keeps = !this.policies.is_empty();
         loop {
             let any = this.drive(py)?;
-            let mut advance = || on!(&mut *any, drive => drive.advance_some(to, SLICE));
-            let is_done = if keeps { advance() } else { py.detach(advance) };
+            let is_done = slice(py, keeps, || on!(any, drive => drive.advance_some(to, SLICE)));
             this.check_failure(py)?;
             if is_done {
                 return Ok(());
@@ -160,8 +159,8 @@ impl Drive {
         let keeps = !this.policies.is_empty();
         loop {
             let any = this.drive(py)?;
-            let mut run = || on!(&mut *any, drive => drive.run_some_until_idle(began, limit, SLICE));
-            let is_idle = if keeps { run() } else { py.detach(run) };
+            let is_idle =
+                slice(py, keeps, || on!(any, drive => drive.run_some_until_idle(began, limit, SLICE)));
             if is_idle.map_err(|failure| this.failed(&failure))? {
                 return this.check_failure(py);
             }
@@ -330,6 +329,5 @@ impl Drive {
 
 /// The exception for a drive that has failed: that of a policy in Python, or a `RunError`.
 fn failed(failure: &Failure, hash: &str, policies: &[Chosen]) -> PyErr {
-    policy::raised()
-        .unwrap_or_else(|| RunError::new_err(policy::placed(failure_text(failure, hash), failure, policies)))
+    drive_failure(failure, hash, policies).into()
 }

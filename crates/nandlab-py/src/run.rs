@@ -1,7 +1,7 @@
 //! A run: preconditions the drive, plays the workload, returns the results.
 
 use crate::errors::{RunError, trace_error};
-use crate::policy::{check_loaded, holding};
+use crate::policy::{check_loaded, holding, slice};
 use crate::shared::{SharedDrives, UNITS_MAX};
 use crate::simulation::{Failure, Outputs, Requests, Shared, Simulation};
 use crate::spec::Spec;
@@ -180,7 +180,7 @@ impl Run {
         // With policies in Python the slice keeps the interpreter's lock, which another thread would keep for
         // milliseconds. Preconditioning has a thread of its own, which takes the lock.
         let keeps = self.has_policies && !matches!(self.state, State::Preconditioning(_));
-        if keeps { self.advance(budget, until) } else { py.detach(|| self.advance(budget, until)) }?;
+        slice(py, keeps, || self.advance(budget, until))?;
         let out = PyDict::new(py);
         let (phase, progress, now, operations) = match &self.state {
             State::Preconditioning(p) => {
@@ -216,13 +216,13 @@ impl Run {
 
     fn rest(&mut self, py: Python<'_>) -> PyResult<()> {
         let keeps = self.has_policies;
-        let mut rest = || {
+        slice(py, keeps, || {
             let (simulation, runner) = self.playing()?;
             simulation.rest(runner)?;
             self.completed = self.runner.completed();
             Ok::<_, Failure>(())
-        };
-        if keeps { rest() } else { py.detach(rest) }.map_err(PyErr::from)
+        })
+        .map_err(PyErr::from)
     }
 
     fn fast_forward(&mut self, times: f64) -> PyResult<f64> {

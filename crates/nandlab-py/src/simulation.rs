@@ -136,7 +136,7 @@ fn run_failure(stopped: Stopped<TraceError>, hash: &str, policies: &[Chosen]) ->
 }
 
 /// The failure of a drive with these policies in Python.
-fn drive_failure(failure: &nandlab::drive::Failure, hash: &str, policies: &[Chosen]) -> Failure {
+pub(crate) fn drive_failure(failure: &nandlab::drive::Failure, hash: &str, policies: &[Chosen]) -> Failure {
     match policy::raised() {
         Some(error) => Failure::Raised(error),
         None => Failure::Run(policy::placed(failure_text(failure, hash), failure, policies)),

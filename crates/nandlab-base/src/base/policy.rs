@@ -126,7 +126,13 @@ pub struct PolicyInfo {
     pub params: &'static [ParamInfo],
 }
 
-/// The policy chosen for a slot: a name from the slot's table and a value for each parameter.
+/// What makes the policy `name` of a slot's table. The name of a policy from outside, which the caller puts into the slot,
+/// yields that of the first policy of the table meanwhile.
+pub fn maker<'a, M>(table: &'a [(PolicyInfo, M)], name: &str) -> &'a M {
+    &table.iter().find(|(info, _)| info.name == name).unwrap_or(&table[0]).1
+}
+
+/// The policy chosen for a slot: a name and a value for each parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
     /// The policy's name.

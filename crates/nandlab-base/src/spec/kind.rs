@@ -247,10 +247,7 @@ pub enum Val {
 impl Val {
     /// A field of a table.
     pub fn field(&self, name: &str) -> &Val {
-        match self {
-            Val::Table(fields) => &fields.iter().find(|(n, _)| *n == name).expect("declared parameter").1,
-            other => panic!("{other:?} has no field {name}"),
-        }
+        self.get(name).unwrap_or_else(|| panic!("{self:?} has no field {name}"))
     }
 
     /// A field of a table; `None` if the table has no such field.

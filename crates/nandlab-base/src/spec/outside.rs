@@ -83,9 +83,8 @@ impl Outside {
     }
 
     fn named_in(&self, params: &[Param], val: &Val, path: &str, found: &mut Vec<Named>) {
-        let Val::Table(fields) = val else { return };
         for param in params {
-            if let Some((_, val)) = fields.iter().find(|(name, _)| *name == param.name) {
+            if let Some(val) = val.get(param.name) {
                 self.named(&param.kind, val, &format!("{path}.{}", param.name), found);
             }
         }

@@ -17,6 +17,7 @@ pub(crate) fn raised() -> Option<PyErr> {
 }
 
 /// An object of a policy's class.
+#[derive(Debug)]
 pub(crate) struct Instance {
     chosen: Chosen,
     object: Py<PyAny>,

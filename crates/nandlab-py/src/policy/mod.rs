@@ -162,7 +162,7 @@ pub(crate) fn declared_policies(py: Python<'_>) -> Vec<Py<Policy>> {
 }
 
 /// The policies in Python that a spec may name, and those that it names with their parameters.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct Chosen {
     pub(crate) policy: Arc<Py<Policy>>,
     pub(crate) params: Vec<(&'static str, f64)>,
@@ -226,6 +226,11 @@ pub(crate) fn placed(text: String, failure: &Failure, chosen: &[Chosen]) -> Stri
     };
     let place = Python::attach(|py| instance::place_of_decision(py, chosen.policy.get()));
     format!("{place}: {text}")
+}
+
+/// Does `work`, a slice of a run; without `policies` in Python, other threads have the interpreter's lock meanwhile.
+pub(crate) fn slice<T: Send>(py: Python<'_>, policies: bool, work: impl FnOnce() -> T + Send) -> T {
+    if policies { work() } else { py.detach(work) }
 }
 
 /// Does `work`; with `policies` in Python, this thread has the interpreter's lock meanwhile. `work` receives a function

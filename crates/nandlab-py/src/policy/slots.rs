@@ -1,7 +1,7 @@
 //! The slots that policies in Python fill: what a policy sees, the calls for its decisions, and its hooks.
 
 use super::Chosen;
-use super::events::{Batch, Hooks};
+use super::events::Watching;
 use super::instance::Instance;
 use super::memory::{Borrowed, Column, Views, references};
 use nandlab::base::geometry::{LaneId, Lpn};
@@ -199,11 +199,8 @@ impl Seen {
 
 /// A victim policy.
 struct Victim {
-    instance: Instance,
+    watching: Watching,
     pick: Option<Py<PyAny>>,
-    hooks: Hooks,
-    events: Batch,
-    failed: Option<PolicyError>,
     seen: Vec<Option<Seen>>,
 }
 
@@ -211,30 +208,28 @@ impl Victim {
     const HOOKS: &[&str] = &["on_closed"];
 
     fn new(instance: Instance) -> Self {
-        Python::attach(|py| {
-            let pick = instance.method(py, "pick");
-            let hooks = Hooks::of(instance.object(py), Self::HOOKS);
-            Self { instance, pick, hooks, events: Batch::default(), failed: None, seen: Vec::new() }
-        })
+        Python::attach(|py| Self::of(py, Watching::new(py, instance, Self::HOOKS)))
+    }
+
+    fn of(py: Python<'_>, watching: Watching) -> Self {
+        let pick = watching.instance.method(py, "pick");
+        Self { watching, pick, seen: Vec::new() }
     }
 
     fn decide(&mut self, py: Python<'_>, of: &Candidates<'_>) -> Result<Option<u32>, PolicyError> {
-        self.instance.check(py)?;
-        if let Some(error) = self.failed.take() {
-            return Err(error);
-        }
-        self.events.deliver(py, &self.instance, &self.hooks)?;
+        self.watching.before_decision(py)?;
+        let instance = &self.watching.instance;
         let index = of.lane.index();
         if self.seen.len() <= index {
             self.seen.resize_with(index + 1, || None);
         }
         if !self.seen[index].as_ref().is_some_and(|seen| seen.is_of(of)) {
-            let seen = Seen::new(py, of).map_err(|error| self.instance.failed(py, error))?;
+            let seen = Seen::new(py, of).map_err(|error| instance.failed(py, error))?;
             self.seen[index] = Some(seen);
         }
         let seen = self.seen[index].as_ref().expect("the lane has been seen");
         seen.lane.get().now.store(of.now.ns(), Ordering::Relaxed);
-        let answer = call(py, &self.instance, self.pick.as_ref(), (&seen.lane,));
+        let answer = call(py, instance, self.pick.as_ref(), (&seen.lane,));
         let answer = answer.and_then(|answer| number(&answer, "the number of a block, or None"));
         if !seen.is_returned(py) {
             seen.views.keep_watch(py);
@@ -253,17 +248,11 @@ impl VictimPolicy for Victim {
     }
 
     fn on_closed(&mut self, lane: LaneId, superblock: u32) {
-        if self.hooks.watch(0) && self.events.add(0, superblock, lane.0) {
-            let delivered = Python::attach(|py| self.events.deliver(py, &self.instance, &self.hooks));
-            self.failed = delivered.err().or(self.failed.take());
-        }
+        self.watching.add(0, superblock, lane.0);
     }
 
     fn fork(&self) -> Box<dyn VictimPolicy> {
-        Python::attach(|py| {
-            let copy = Self::new(self.instance.copy(py));
-            Box::new(Self { events: self.events.clone(), failed: self.failed.clone(), ..copy })
-        })
+        Python::attach(|py| Box::new(Self::of(py, self.watching.copy(py, Self::HOOKS))))
     }
 }
 
@@ -346,19 +335,11 @@ impl Cache {
 }
 
 /// An eviction policy of the write cache.
+#[derive(Debug)]
 struct Eviction {
-    instance: Instance,
+    watching: Watching,
     pick: Option<Py<PyAny>>,
-    hooks: Hooks,
-    events: Batch,
-    failed: Option<PolicyError>,
     cache: Py<Cache>,
-}
-
-impl std::fmt::Debug for Eviction {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Eviction")
-    }
 }
 
 impl Eviction {
@@ -367,50 +348,36 @@ impl Eviction {
     fn new(instance: Instance) -> Self {
         Python::attach(|py| {
             let pick = instance.method(py, "pick");
-            let hooks = Hooks::of(instance.object(py), Self::HOOKS);
             let cache = Py::new(py, Cache(Borrowed::default())).expect("a class without conditions");
-            Self { instance, pick, hooks, events: Batch::default(), failed: None, cache }
+            Self { watching: Watching::new(py, instance, Self::HOOKS), pick, cache }
         })
-    }
-
-    #[inline]
-    fn add(&mut self, kind: u8, slot: CacheSlot, lpn: Lpn) {
-        if self.hooks.watch(kind) && self.events.add(kind, slot.0, lpn.0) {
-            let delivered = Python::attach(|py| self.events.deliver(py, &self.instance, &self.hooks));
-            self.failed = delivered.err().or(self.failed.take());
-        }
     }
 }
 
 impl EvictionPolicy for Eviction {
     fn pick(&mut self, order: &CachedOrder<'_>) -> Result<Option<CacheSlot>, PolicyError> {
         Python::attach(|py| {
-            self.instance.check(py)?;
-            if let Some(error) = self.failed.take() {
-                return Err(error);
-            }
-            self.events.deliver(py, &self.instance, &self.hooks)?;
-            let cache = &self.cache;
-            let answer =
-                cache.get().0.lend(order, || call(py, &self.instance, self.pick.as_ref(), (cache,)))?;
+            self.watching.before_decision(py)?;
+            let (instance, cache) = (&self.watching.instance, &self.cache);
+            let answer = cache.get().0.lend(order, || call(py, instance, self.pick.as_ref(), (cache,)))?;
             Ok(number(&answer, "the number of a slot, or None")?.map(CacheSlot))
         })
     }
 
     fn watches(&self) -> bool {
-        (0..Self::HOOKS.len()).any(|kind| self.hooks.watch(kind as u8))
+        self.watching.watches()
     }
 
     fn on_inserted(&mut self, slot: CacheSlot, lpn: Lpn) {
-        self.add(0, slot, lpn);
+        self.watching.add(0, slot.0, lpn.0);
     }
 
     fn on_used(&mut self, slot: CacheSlot, lpn: Lpn) {
-        self.add(1, slot, lpn);
+        self.watching.add(1, slot.0, lpn.0);
     }
 
     fn on_removed(&mut self, slot: CacheSlot, lpn: Lpn) {
-        self.add(2, slot, lpn);
+        self.watching.add(2, slot.0, lpn.0);
     }
 }
 
@@ -433,6 +400,7 @@ pub(crate) struct CacheCounts {
 }
 
 /// A sync policy of the write cache.
+#[derive(Debug)]
 struct Syncing {
     instance: Instance,
     idle: Option<Py<PyAny>>,
@@ -441,12 +409,6 @@ struct Syncing {
     cold_share: f64,
     syncs_at_once: bool,
     protects: bool,
-}
-
-impl std::fmt::Debug for Syncing {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Syncing")
-    }
 }
 
 impl Syncing {
@@ -507,16 +469,11 @@ impl SyncPolicy for Syncing {
 // ---------------------------------------------------------------------------------------------------- migration.policy
 
 /// A migration policy.
+#[derive(Debug)]
 struct Migration {
     instance: Instance,
     copies_back: Option<Py<PyAny>>,
     watches_buffer: bool,
-}
-
-impl std::fmt::Debug for Migration {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Migration")
-    }
 }
 
 impl Migration {
@@ -545,18 +502,10 @@ impl MigrationPolicy for Migration {
 // --------------------------------------------------------------------------------------------- ftl.map.demand.eviction
 
 /// An eviction policy of the mapping cache.
+#[derive(Debug)]
 struct Mapped {
-    instance: Instance,
+    watching: Watching,
     evict: Option<Py<PyAny>>,
-    hooks: Hooks,
-    events: Batch,
-    failed: Option<PolicyError>,
-}
-
-impl std::fmt::Debug for Mapped {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Mapped")
-    }
 }
 
 impl Mapped {
@@ -566,41 +515,28 @@ impl Mapped {
         Python::attach(|py| {
             let _ = instance.object(py).setattr("capacity", entries);
             let evict = instance.method(py, "evict");
-            let hooks = Hooks::of(instance.object(py), Self::HOOKS);
-            Self { instance, evict, hooks, events: Batch::default(), failed: None }
+            Self { watching: Watching::new(py, instance, Self::HOOKS), evict }
         })
-    }
-
-    #[inline]
-    fn add(&mut self, kind: u8, lpn: Lpn, level: u8) {
-        if self.hooks.watch(kind) && self.events.add(kind, lpn.0, level.into()) {
-            let delivered = Python::attach(|py| self.events.deliver(py, &self.instance, &self.hooks));
-            self.failed = delivered.err().or(self.failed.take());
-        }
     }
 }
 
 impl MapEviction for Mapped {
     fn on_inserted(&mut self, lpn: Lpn, level: u8) {
-        self.add(0, lpn, level);
+        self.watching.add(0, lpn.0, level.into());
     }
 
     fn on_hit(&mut self, lpn: Lpn) {
-        self.add(1, lpn, 0);
+        self.watching.add(1, lpn.0, 0);
     }
 
     fn on_level(&mut self, lpn: Lpn, level: u8) {
-        self.add(2, lpn, level);
+        self.watching.add(2, lpn.0, level.into());
     }
 
     fn evict(&mut self) -> Result<Lpn, PolicyError> {
         Python::attach(|py| {
-            self.instance.check(py)?;
-            if let Some(error) = self.failed.take() {
-                return Err(error);
-            }
-            self.events.deliver(py, &self.instance, &self.hooks)?;
-            let answer = call(py, &self.instance, self.evict.as_ref(), ())?;
+            self.watching.before_decision(py)?;
+            let answer = call(py, &self.watching.instance, self.evict.as_ref(), ())?;
             let wanted = "the LPN of a cached entry";
             number(&answer, wanted)?.map(Lpn).ok_or_else(|| Instance::impossible(&answer, wanted))
         })

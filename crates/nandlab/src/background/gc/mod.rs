@@ -5,7 +5,7 @@
 
 pub use crate::ftl::{Candidates, VictimPolicy};
 
-use crate::base::policy::{Choice, PolicyInfo};
+use crate::base::policy::{Choice, PolicyInfo, maker};
 use crate::base::rng::Stream;
 
 /// The arguments from which a policy is made.
@@ -38,10 +38,7 @@ policies! {
     partial_aware,
 }
 
-/// The policy chosen by `gc.victim`. The name of a policy from outside, which the caller puts into the slot,
-/// yields the first policy of the table meanwhile.
+/// The policy chosen by `gc.victim`. See [`maker`] for the name of a policy from outside.
 pub fn make(choice: &Choice, context: Context) -> Box<dyn VictimPolicy> {
-    let of_table = POLICIES.iter().find(|(info, _)| info.name == choice.name);
-    let (_, make) = of_table.unwrap_or(&POLICIES[0]);
-    make(choice, context)
+    maker(POLICIES, choice.name)(choice, context)
 }

@@ -10,7 +10,7 @@
 //! A policy is one file in this folder. The policy decides for each victim whether copybacks are used; the limit is
 //! checked for every unit.
 
-use crate::base::policy::{PolicyError, PolicyInfo};
+use crate::base::policy::{PolicyError, PolicyInfo, maker};
 
 pub use crate::ftl::COPYBACKS_MAX;
 
@@ -56,10 +56,7 @@ policies! {
     rcopyback_greedy,
 }
 
-/// Returns the policy called `name`. The name of a policy from outside, which the caller puts into the slot, yields the
-/// first policy of the table meanwhile.
+/// Returns the policy called `name`. See [`maker`] for the name of a policy from outside.
 pub fn make(name: &str) -> Box<dyn MigrationPolicy> {
-    let of_table = POLICIES.iter().find(|(info, _)| info.name == name);
-    let (_, make) = of_table.unwrap_or(&POLICIES[0]);
-    make()
+    maker(POLICIES, name)()
 }

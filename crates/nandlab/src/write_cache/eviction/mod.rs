@@ -9,7 +9,7 @@ use super::unit::{CachedUnit, Recency};
 use crate::base::geometry::Lpn;
 use crate::base::ids::CacheSlot;
 use crate::base::list::List;
-use crate::base::policy::{Choice, PolicyError, PolicyInfo};
+use crate::base::policy::{Choice, PolicyError, PolicyInfo, maker};
 use crate::base::steps::step;
 
 /// The cached units in the order of their use: the input of an eviction policy. Units that are leaving are not in it.
@@ -124,10 +124,7 @@ policies! {
     cflru,
 }
 
-/// Returns the policy chosen by `cache.eviction`. The name of a policy from outside, which the caller puts into the slot,
-/// yields the first policy of the table meanwhile.
+/// Returns the policy chosen by `cache.eviction`. See [`maker`] for the name of a policy from outside.
 pub fn make(choice: &Choice) -> Box<dyn EvictionPolicy> {
-    let of_table = POLICIES.iter().find(|(info, _)| info.name == choice.name);
-    let (_, make) = of_table.unwrap_or(&POLICIES[0]);
-    make(choice)
+    maker(POLICIES, choice.name)(choice)
 }

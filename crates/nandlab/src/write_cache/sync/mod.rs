@@ -3,7 +3,7 @@
 //! A policy receives the counts of [`CacheView`] and decides; the cache writes back and evicts. Each policy is one file
 //! in this folder and one line of `policies!`.
 
-use crate::base::policy::{Choice, PolicyError, PolicyInfo};
+use crate::base::policy::{Choice, PolicyError, PolicyInfo, maker};
 
 /// The inputs of a sync policy: the state of the cache, with counts in units.
 #[derive(Clone, Copy, Debug)]
@@ -91,10 +91,7 @@ policies! {
     smart,
 }
 
-/// Returns the policy chosen by `cache.sync`. The name of a policy from outside, which the caller puts into the slot,
-/// yields the first policy of the table meanwhile.
+/// Returns the policy chosen by `cache.sync`. See [`maker`] for the name of a policy from outside.
 pub fn make(choice: &Choice) -> Box<dyn SyncPolicy> {
-    let of_table = POLICIES.iter().find(|(info, _)| info.name == choice.name);
-    let (_, make) = of_table.unwrap_or(&POLICIES[0]);
-    make(choice)
+    maker(POLICIES, choice.name)(choice)
 }
