@@ -85,6 +85,12 @@ impl Spec {
         (text, name, dir, sets)
     }
 
+    /// Whether the spec has a workload.
+    #[getter]
+    fn has_workload(&self) -> bool {
+        self.loaded.spec.workload.is_some()
+    }
+
     /// The policies in Python that the spec names.
     #[getter]
     fn policies(&self, py: Python<'_>) -> Vec<Py<Policy>> {

@@ -18,7 +18,7 @@ from nandlab._core import Spec, SpecError
 from nandlab.calibration.keys import Key
 from nandlab.calibration.loads import Load
 from nandlab.calibration.measured import Value
-from nandlab.comparison.inputs import input_files, loaded_as
+from nandlab.comparison.inputs import input_files
 from nandlab.errors import OutputError, shown
 from nandlab.spec import set_arguments
 from nandlab.study.execute import State, Workers, execute
@@ -113,7 +113,7 @@ class Model:
     _files: dict[str, InputFile] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._text, self._name, self._directory, self._sets = loaded_as(self.spec)
+        self._text, self._name, self._directory, self._sets = self.spec.source
         self._seed = int(json.loads(self.spec.canonical_json())["seed"])
         for key, path in input_files(self.spec).items():
             try:

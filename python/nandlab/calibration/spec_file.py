@@ -10,7 +10,7 @@ from typing import Any
 
 from nandlab import _core
 from nandlab._core import Spec
-from nandlab.comparison.inputs import input_files, loaded_as
+from nandlab.comparison.inputs import input_files
 from nandlab.errors import shown
 from nandlab.presentation.model import counted
 from nandlab.spec import toml_value
@@ -29,7 +29,7 @@ def fitted_spec(
     `keys` has the fitted values by key, with a comment each. Keys from the command line are those of `base`, the spec
     without the fit, that its file does not have.
     """
-    text, _, _, sets = loaded_as(base)
+    text, _, _, sets = base.source
     resolved = tomllib.loads(fitted.to_toml())
     own: dict[str, Any] = dict(leaves(tomllib.loads(text)))
     comments: dict[str, list[str]] = {}

@@ -118,7 +118,7 @@ def _read(source: Source, sets: list[str], *, anew: bool) -> Given:
     if isinstance(source, RunResult):
         return _finished(source, sets, anew=anew)
     if isinstance(source, Spec):
-        name = Path(loaded_as(source)[1]).stem
+        name = Path(source.source[1]).stem
         return Given(name, None, spec=source.with_(sets))
     assert not isinstance(source, Mapping)  # read by `_overrides`
     if isinstance(source, str) and _is_text(source):
@@ -170,15 +170,10 @@ def _finished(result: RunResult, sets: list[str], *, anew: bool) -> Given:
     return Given(name, result.path, spec=spec.with_(sets))
 
 
-def loaded_as(spec: Spec) -> tuple[str, str, str, list[str]]:
-    """Text, name, directory and overrides from which a spec was loaded."""
-    return spec.source
-
-
 def input_files(spec: Spec) -> dict[str, Path]:
     """The input files of a spec by their key; error rates are part of the spec itself."""
     resolved = json.loads(spec.canonical_json())
-    directory = Path(loaded_as(spec)[2])
+    directory = Path(spec.source[2])
     found = {}
     for key in PATH_KEYS:
         section, name = key.split(".", 1)

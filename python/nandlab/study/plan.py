@@ -297,7 +297,7 @@ def _resolve(
             [problem(study.path, None, "", message, "override fewer keys, or set the keys in the base spec")]
         )
     spec, task = make_task(study.base_text, study.base_name, str(study.base_dir), sets, files, label)
-    if "workload" not in json.loads(spec.canonical_json()):
+    if not spec.has_workload:
         remedy = "add one to the base spec, or set workload.synthetic, workload.profile or workload.trace"
         raise _Unusable(problem(study.base_path, None, "workload", "the spec has no [workload]", remedy))
     return spec, task
