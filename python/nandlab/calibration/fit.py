@@ -279,11 +279,11 @@ class Fit:
         return tuple(int(at) for at in np.flatnonzero(is_apart & (above | below)))
 
 
-def errors_of(model: Model, candidate: Candidate) -> Floats:
+def errors_of(model: Model, candidate: Candidate, averaged: int | None = None) -> Floats:
     """The standard error of each comparison at a candidate, relative to the value.
 
-    It has the error of the measured value, and the spread of the prediction over the seeds. Raises `OutputError` for a
-    value that the load of its row does not predict.
+    It has the error of the measured value, and that of a prediction that is the mean over `averaged` seeds, by default
+    those of the model. Raises `OutputError` for a value that the load of its row does not predict.
     """
     several = model.logs([candidate], max(SEEDS_OF_ERRORS, model.seeds))[0]
     if several is None:
@@ -297,7 +297,7 @@ def errors_of(model: Model, candidate: Candidate) -> Floats:
                 f"{rows[at].origin}: {value.name}: the load of this row predicts no such value\n  remedy: correct the "
                 "load (reads and writes, clients, duration), or leave the cell empty"
             )
-    spread = several.std(axis=0, ddof=1) / math.sqrt(model.seeds)
+    spread = several.std(axis=0, ddof=1) / math.sqrt(averaged or model.seeds)
     return np.asarray(np.hypot(spread, np.array([value.error for value in model.values])))
 
 

@@ -289,8 +289,9 @@ def _compared(model: Model, candidate: Candidate, unreached: Sequence[int]) -> l
     """Measured and predicted values; a prediction is the mean over the seeds from which its error is estimated."""
     if not model.loads:
         return []
-    errors = errors_of(model, candidate)
-    logs = model.logs([candidate], max(SEEDS_OF_ERRORS, model.seeds))[0]
+    seeds = max(SEEDS_OF_ERRORS, model.seeds)
+    errors = errors_of(model, candidate, seeds)
+    logs = model.logs([candidate], seeds)[0]
     assert logs is not None
     predicted = np.exp(logs.mean(axis=0))
     rows = [load.row for load in model.loads for _ in load.row.values]
