@@ -237,6 +237,20 @@ def test_ctrl_c_keeps_finished_runs_and_ends_all_workers(here):
         assert not Path(f"/proc/{worker}").exists()
 
 
+def test_a_signal_whose_exception_was_dropped_ends_a_study_at_its_next_report():
+    from nandlab.ends import Stop
+    from nandlab.study.execute import State
+    from nandlab.study.progress import StudyProgress
+
+    with Stop() as stop:
+        progress = StudyProgress("s", stop, bar=False)
+        progress(State(total=1, kept=0))
+        with stop.deferred():
+            os.kill(os.getpid(), signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            progress(State(total=1, kept=0))
+
+
 def test_two_studies_do_not_share_a_folder(here):
     import nandlab
     from nandlab.study.store import Store

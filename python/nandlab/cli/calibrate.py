@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import nandlab
 from nandlab.cli.app import End, Parser, stop
-from nandlab.cli.output import fail, make_console, say, say_data, show_title
-from nandlab.errors import OutputError
+from nandlab.cli.output import check_workers, fail, make_console, say, say_data, show_title
 from nandlab.presentation.model import counted
 
 if TYPE_CHECKING:
@@ -89,16 +88,13 @@ nandlab calibrate SPEC.toml fio.json --fio job.fio --duration 2s
 def calibrate(options: argparse.Namespace) -> End:
     """Run the command."""
     workers, dask = options.workers, options.dask
-    if workers is not None and workers < 1:
-        raise OutputError(f"--workers: expected at least 1, found {workers}")
-    if workers is not None and dask is not None:
-        raise OutputError("--workers and --dask are both given\n  remedy: leave out one")
+    check_workers(workers, dask)
     from nandlab.calibration.result import PAGE, RESULT
     from nandlab.reporting.extra import missing
     from nandlab.study.progress import StudyProgress
 
     try:
-        with StudyProgress("calibrate", bar=not options.json) as progress:
+        with StudyProgress("calibrate", stop, bar=not options.json) as progress:
             result = nandlab.calibrate(
                 options.spec,
                 *options.names,

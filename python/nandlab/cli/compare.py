@@ -78,7 +78,7 @@ def compare(options: argparse.Namespace) -> End:
     is_run = is_new or not all(map(os.path.isdir, options.names))
     folder = Path("out/compare") if options.out is None and is_run else options.out
     try:
-        with StudyProgress("compare", bar=not options.json, line_after_s=_LINE_AFTER_S) as progress:
+        with StudyProgress("compare", stop, bar=not options.json, line_after_s=_LINE_AFTER_S) as progress:
             found = nandlab.compare(
                 *options.names,
                 seeds=options.seeds,

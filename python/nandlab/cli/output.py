@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from nandlab import units
-from nandlab.errors import shortened, visible, visible_data
+from nandlab.errors import OutputError, shortened, visible, visible_data
 
 # rich is imported where it prints, because its import takes longer than most commands.
 if TYPE_CHECKING:
@@ -147,6 +147,17 @@ def load_policies(options: argparse.Namespace) -> None:
         from nandlab.python_policies import load_files
 
         load_files(options.policies)
+
+
+def check_workers(workers: int | None, dask: str | None) -> None:
+    """Refuse --workers below 1, and beside --dask."""
+    if workers is not None and workers < 1:
+        raise OutputError(f"--workers: expected at least 1, found {workers}")
+    if workers is not None and dask is not None:
+        raise OutputError(
+            "--workers and --dask are both given: --workers counts local processes, a Dask cluster has its own\n"
+            "  remedy: leave out one"
+        )
 
 
 def fail(text: str) -> None:

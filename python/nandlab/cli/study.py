@@ -8,14 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import nandlab
 from nandlab.cli.app import End, Parser, stop
-from nandlab.cli.output import fail, load_policies, make_console, say, say_data, show_title
+from nandlab.cli.output import check_workers, fail, load_policies, make_console, say, say_data, show_title
 from nandlab.errors import OutputError
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-    from nandlab.study.execute import State
-    from nandlab.study.progress import StudyProgress
 
 
 def add(parser: Parser) -> None:
@@ -92,19 +89,13 @@ def study(options: argparse.Namespace) -> End:
     workers, dask, seeds, quick = options.workers, options.dask, options.seeds, options.quick
     if options.resume and options.fresh:
         raise OutputError("--resume keeps finished runs, and --fresh repeats them\n  remedy: leave out one")
-    if workers is not None and workers < 1:
-        raise OutputError(f"--workers: expected at least 1, found {workers}")
+    check_workers(workers, dask)
     from nandlab.study.file import MAX_REPLICATES
 
     if seeds is not None and not 1 <= seeds <= MAX_REPLICATES:
         raise OutputError(f"--seeds: expected 1 to {MAX_REPLICATES}, found {seeds}")
     if quick and seeds not in (None, 1):
         raise OutputError(f"--quick runs one seed, and --seeds is {seeds}\n  remedy: leave out one")
-    if workers is not None and dask is not None:
-        raise OutputError(
-            "--workers and --dask are both given: --workers counts local processes, a Dask cluster has its own\n"
-            "  remedy: leave out one"
-        )
     from nandlab.study.progress import StudyProgress
 
     load_policies(options)
@@ -114,14 +105,14 @@ def study(options: argparse.Namespace) -> End:
         say(f"{loaded.definition.path}: ok, {len(loaded.runs)} runs, {different} of them distinct")
         return End()
     try:
-        with StudyProgress(loaded.name, bar=not options.json) as progress:
+        with StudyProgress(loaded.name, stop, bar=not options.json) as progress:
             result = loaded.run(
                 options.out,
                 workers=workers,
                 dask=dask,
                 traces=options.traces,
                 fresh=options.fresh,
-                progress=lambda state: _watch(state, progress),
+                progress=progress,
             )
     except KeyboardInterrupt:
         fail(f"{stop}: finished runs are kept, and the next start continues with the others")
@@ -144,13 +135,6 @@ def study(options: argparse.Namespace) -> End:
         console.print(_claims_table(result.claims))
     say(result.report)
     return end
-
-
-def _watch(state: State, progress: StudyProgress) -> None:
-    if stop:
-        # Python drops an exception that a signal raises in the callback of a weak reference or in a finalizer.
-        raise KeyboardInterrupt
-    progress(state)
 
 
 _VERDICT_STYLES = {

@@ -7,6 +7,7 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from nandlab.ends import Stop
 from nandlab.errors import visible
 from nandlab.simulate import DOING
 from nandlab.study.execute import Running, State
@@ -22,10 +23,15 @@ _LINE_S = 10.0
 
 
 class StudyProgress:
-    """On a terminal two bars after a second, else a line every ten seconds, the first one after `line_after_s`."""
+    """On a terminal two bars after a second, else a line every ten seconds, the first one after `line_after_s`.
 
-    def __init__(self, name: str, *, bar: bool = True, line_after_s: float = _LINE_S) -> None:
+    A signal that `stop` has recorded raises `KeyboardInterrupt` at the next report: Python drops the exception of a
+    signal that arrives in the callback of a weak reference or in a finalizer.
+    """
+
+    def __init__(self, name: str, stop: Stop | None = None, *, bar: bool = True, line_after_s: float = _LINE_S) -> None:
         self.name = name
+        self._stop = stop
         self._line_after_s = line_after_s
         self._is_terminal = bar and sys.stderr.isatty()
         self._bars: Progress | None = None
@@ -39,6 +45,8 @@ class StudyProgress:
             self._bars.stop()
 
     def __call__(self, state: State) -> None:
+        if self._stop:
+            raise KeyboardInterrupt
         now = time.monotonic()
         wall_s = now - state.begin_s
         if self._is_terminal:
