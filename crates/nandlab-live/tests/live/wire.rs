@@ -234,13 +234,43 @@ impl Replies {
     }
 }
 
+/// The largest request of the sessions that are given any bytes.
+pub(crate) const ANY_MAXIMUM: u32 = 65_536;
+/// What [`Session`] says of its memory, with `buffer_max` of [`session`] and a reply of [`ANY_MAXIMUM`].
+pub(crate) const ANY_MEMORY_MAX: u64 =
+    (65_536 + 28 + (256 << 10)) + 2 * ((1 << 20) + 65_536 + 64) + (5 << 20);
+
+/// Gives any bytes to a session of a drive of `size` bytes, in pieces. Checks that its memory is bounded, that it answers
+/// all requests, and that what it sends begins with the greeting.
+pub(crate) fn survives(size: u64, bytes: &[u8], piece: usize) -> Session {
+    let (mut session, mut memory) = session(size, |export| export.maximum = ANY_MAXIMUM);
+    let sent = feed_watched(&mut session, &mut memory, bytes, piece, |session| {
+        assert!(session.buffered_bytes() <= ANY_MEMORY_MAX, "{} bytes", session.buffered_bytes());
+        assert_eq!(session.outstanding(), 0, "everything is answered");
+    });
+    Replies::new(sent).greeting();
+    session
+}
+
 /// Gives bytes to a session, as many at a time as there is room for and at most `piece`. The commands are served by
 /// `memory` at once. Returns what was sent.
 pub(crate) fn feed(session: &mut Session, memory: &mut Memory, bytes: &[u8], piece: usize) -> Vec<u8> {
+    feed_watched(session, memory, bytes, piece, |_| ())
+}
+
+/// As [`feed`]; `watch` sees the session after each piece.
+fn feed_watched(
+    session: &mut Session,
+    memory: &mut Memory,
+    bytes: &[u8],
+    piece: usize,
+    watch: impl Fn(&Session),
+) -> Vec<u8> {
     let mut rest = bytes;
     let mut sent = Vec::new();
     loop {
         serve(session, memory, &mut sent);
+        watch(session);
         if rest.is_empty() || !session.wants_input() {
             return sent;
         }
