@@ -144,6 +144,13 @@ def test_a_value_that_nothing_reaches_and_keys_that_are_one_are_named(command, s
     )
 
 
+def test_a_key_that_moves_no_value_is_not_determined(spec, tmp_path):
+    """Nothing is erased while the drive is only read."""
+    (tmp_path / "drive.csv").write_text("queue_depth,read_p50_us\n1,110\n8,300\n")
+    result = nandlab.calibrate(spec, "drive.csv", fit=["timing.erase=1ms..10ms"], workers=1)
+    assert result.keys[0].determined == "no"
+
+
 def test_without_keys_predictions_are_compared(command, spec):
     done = command("calibrate", spec, "drive.csv", "--json", "--workers", "1")
     result = json.loads(done.stdout)

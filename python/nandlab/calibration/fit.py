@@ -164,6 +164,10 @@ class Fit:
                 break
             # The optimiser does not begin on a bound.
             first = np.clip(self.places(start), 1e-3, 1 - 1e-3)
+            # The optimiser has no direction where no key moves a value.
+            if not self.jacobian(first).any():
+                found.append(start)
+                continue
             ended = least_squares(
                 lambda places: self._residuals(self.candidate(places)),
                 first,
