@@ -170,6 +170,7 @@ def _values(values: Sequence[Compared]) -> Listing:
 
 def _method(result: Calibration) -> list[str]:
     texts = [
+        "A predicted value is the geometric mean over four seeds or more. "
         "The error is predicted over measured, minus 1. The standard error is that of the logarithm of this ratio: the "
         "spread over the seeds, and the resolution or the standard error of the measured value."
     ]
