@@ -106,7 +106,7 @@ pub enum Pace {
 
 /// An order from outside the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum Order<'a> {
     /// State and results so far.
     Stat,
     /// The SMART log.
@@ -117,6 +117,8 @@ pub enum Order {
     Restore,
     /// A detection of the dirty budget begins.
     Detect,
+    /// A mark with this text goes to the recording of the session.
+    Mark(&'a str),
 }
 
 /// A range of bytes with one allocation status (metadata context `base:allocation`).
@@ -201,11 +203,16 @@ pub trait Backend {
         false
     }
 
+    /// Whether the backend takes no requests any more, for a reason of its own: the server then ends.
+    fn has_ended(&self) -> bool {
+        false
+    }
+
     /// Carries out an order, at the time `now`.
     ///
     /// # Errors
     /// When the order is not possible now; the text says why.
-    fn order(&mut self, now: Time, order: Order) -> Result<Value, String> {
+    fn order(&mut self, now: Time, order: Order<'_>) -> Result<Value, String> {
         let _ = (now, order);
         Err("this drive takes no orders".to_owned())
     }

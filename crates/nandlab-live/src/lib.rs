@@ -3,6 +3,7 @@
 //! - [`nbd`]: the protocol as a state machine without I/O. Bytes go in; requests, and bytes to be sent, come out.
 //! - [`backend`]: what the server asks of the drive behind it, and how the drive answers.
 //! - [`memory`]: a drive that is nothing but memory: the server without a simulation.
+//! - `recording` (Unix): the file that records what a drive was given, as its journal.
 //! - `contents` (Unix): the data of a simulated drive, keyed by LPN and version.
 //! - `simulated` (Unix): a simulated drive behind the server.
 //! - `server` (Linux): one thread that serves many connections over Unix sockets and TCP.
@@ -16,6 +17,8 @@ pub mod backend;
 pub mod contents;
 pub mod memory;
 pub mod nbd;
+#[cfg(unix)]
+pub mod recording;
 #[cfg(target_os = "linux")]
 pub mod server;
 #[cfg(unix)]

@@ -346,6 +346,11 @@ impl Server {
         Ok(stat)
     }
 
+    /// The time of the server's clock at its last wait.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
     /// What the server has done so far.
     pub fn report(&self) -> Report {
         self.report
@@ -405,6 +410,9 @@ impl Server {
             self.serve(backend, now)?;
             self.pauses.served(self.report.requests() - before, || clock.now());
             self.keep_times(now)?;
+            if backend.has_ended() && self.ends_at.is_none() {
+                self.begin_to_stop(now)?;
+            }
             if self.ends_at.is_some_and(|end| self.connections.len() == 0 || now >= end) {
                 self.connections = Slots::new();
                 self.orderers = Slots::new();
@@ -624,13 +632,16 @@ impl Server {
 
     fn order(&mut self, line: Line, backend: &mut impl Backend) -> Result<Result<Value, String>, ServeError> {
         Ok(match line {
-            Line::Unknown => Err("unknown order: it is stat, smart, cut, restore, detect or stop".to_owned()),
+            Line::Unknown => {
+                Err("unknown order: it is stat, smart, cut, restore, detect, mark or stop".to_owned())
+            }
             Line::Stop => {
                 let stat = self.stat(backend);
                 self.begin_to_stop(self.now)?;
                 stat
             }
             Line::Order(Order::Stat) => self.stat(backend),
+            Line::Mark(text) => backend.order(self.now, Order::Mark(&text)),
             Line::Order(order) => {
                 let outcome = backend.order(self.now, order);
                 // What was completed before power failed is sent before the connections end.

@@ -1,6 +1,7 @@
 //! Orders from outside the protocol, over a Unix socket of their own.
 //!
-//! An order is a line with a word: `stat`, `smart`, `cut`, `restore`, `detect` or `stop`. The answer is a line of JSON: an
+//! An order is a line with a word: `stat`, `smart`, `cut`, `restore`, `detect`, `mark` or `stop`. A text may follow `mark`. The
+//! answer is a line of JSON: an
 //! object with the key `ok` or `error`.
 
 use rustix::buffer::spare_capacity;
@@ -11,15 +12,17 @@ use rustix::net::{RecvFlags, SendFlags};
 use crate::backend::Order;
 
 /// The longest line.
-const LINE_MAX: usize = 256;
+const LINE_MAX: usize = 1024;
 /// Bytes of answers that are not sent; a connection beyond it is closed.
 const OUTPUT_MAX: usize = 64 << 20;
 
 /// A line of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Line {
     /// For the backend.
-    Order(Order),
+    Order(Order<'static>),
+    /// A mark for the recording.
+    Mark(String),
     /// The server ends.
     Stop,
     /// Nothing that is known.
@@ -35,7 +38,11 @@ impl Line {
             b"restore" => Self::Order(Order::Restore),
             b"detect" => Self::Order(Order::Detect),
             b"stop" => Self::Stop,
-            _ => Self::Unknown,
+            b"mark" => Self::Mark(String::new()),
+            line => match line.strip_prefix(b"mark ") {
+                Some(text) => Self::Mark(String::from_utf8_lossy(text).into_owned()),
+                None => Self::Unknown,
+            },
         }
     }
 }

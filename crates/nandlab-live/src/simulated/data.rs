@@ -31,6 +31,8 @@ pub(super) enum Purpose {
     Client(u64),
     /// A step of a job, by the key of the job.
     Job(u64),
+    /// A request that is played from a recording.
+    Nobody,
 }
 
 /// An outstanding request of the drive.

@@ -28,7 +28,7 @@ pub(super) struct Job {
     at: u64,
     end: u64,
     /// Whether the end of the request is durable.
-    fua: bool,
+    pub(super) fua: bool,
     is_flushed: bool,
     /// The simulated time at which the last step has ended, or the request has arrived.
     pub(super) due: Time,

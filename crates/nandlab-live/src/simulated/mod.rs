@@ -5,6 +5,9 @@
 
 mod data;
 mod jobs;
+mod journal;
+
+pub use journal::{Resumed, Unresumed};
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -12,16 +15,18 @@ use std::path::PathBuf;
 
 use nandlab::base::units::{Span, Time};
 use nandlab::drive::spec::{PreconditionSpec, Spec};
-use nandlab::drive::{Drive, Failure as DriveFailure, SnapshotError, Version, Watch};
+use nandlab::drive::{Drive, Failure as DriveFailure, PtsOutcome, SnapshotError, Version, Watch};
 use nandlab::host::{Completion as DriveCompletion, FailReason, Op as DriveOp, Request as DriveRequest};
 use nandlab::report::{RunFacts, Summary, Taps, smart};
 use nandlab::runner::memory::Memory;
 use nandlab_base::base::ids::{Lpn, SuperblockId};
+use nandlab_base::recording::{Entry, Event};
 use serde_json::{Value, json};
 
 use crate::backend::{Backend, Completion, Errno, Extent, Failure, Features, Op, Order, Pace, Request};
 use crate::contents::Contents;
 use crate::memory::is_zero;
+use crate::recording::Recorder;
 use crate::slots::Slots;
 use data::{Data, Purpose};
 use jobs::{Job, Kind};
@@ -33,6 +38,7 @@ const FAILED: &str = "the drive has failed";
 const WORN_OUT: &str = "the drive is worn out";
 const NO_ROOM: &str = "there is no room for the data of the drive";
 const POWER: &str = "the drive has no power";
+const UNRECORDED: &str = "the recording of the drive cannot grow";
 
 /// How simulated time follows the time of the machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -53,6 +59,8 @@ struct Ready {
     result: Result<(), Failure>,
     due: Time,
     data: Vec<u8>,
+    /// The request is a flush, or has FUA.
+    is_promise: bool,
 }
 
 /// A simulated drive as a backend.
@@ -88,6 +96,9 @@ pub struct Simulated {
     busy_ns: u64,
     /// Since when requests are outstanding.
     busy_since: Option<Time>,
+    /// What records the session.
+    recorder: Option<Recorder>,
+    pts: Option<PtsOutcome>,
 }
 
 /// How a drive is served.
@@ -141,12 +152,14 @@ impl Simulated {
         let contents = Contents::new(units.into(), geometry.unit_bytes, options.memory_max, folder);
         let taps = Taps::default().with(Data::new(units, contents));
         let mut drive = Box::new(Drive::with_probe(spec, taps));
+        let mut pts = None;
         if let PreconditionSpec::Load(path) = &spec.precondition {
             let unserved = |error| Unserved::Load(path.clone(), error);
             let file = File::open(path).map_err(|error| unserved(SnapshotError::Io(error)))?;
             drive.load(file).map_err(unserved)?;
         } else {
-            let (is_done, _) = drive.precondition(watch);
+            let is_done;
+            (is_done, pts) = drive.precondition(watch);
             if let Some(failure) = drive.failure() {
                 return Err(Unserved::Failed(Box::new(failure.clone())));
             }
@@ -154,10 +167,10 @@ impl Simulated {
                 return Err(Unserved::Stopped);
             }
         }
-        Ok(Self::new(drive, options.speed, options.cut_every))
+        Ok(Self::new(drive, options.speed, options.cut_every, pts))
     }
 
-    fn new(drive: Box<Drive<Taps>>, speed: Speed, cut_every: Option<Span>) -> Self {
+    fn new(drive: Box<Drive<Taps>>, speed: Speed, cut_every: Option<Span>, pts: Option<PtsOutcome>) -> Self {
         let now = drive.now();
         Self {
             unit_bytes: drive.geometry().unit_bytes.into(),
@@ -179,12 +192,24 @@ impl Simulated {
             latency_ns: 0,
             busy_ns: 0,
             busy_since: None,
+            recorder: None,
+            pts,
         }
     }
 
     /// The drive.
     pub fn drive(&self) -> &Drive<Taps> {
         &self.drive
+    }
+
+    /// The drive, for its results at the end of the session.
+    pub fn drive_mut(&mut self) -> &mut Drive<Taps> {
+        &mut self.drive
+    }
+
+    /// How preconditioning to steady state has ended, if the spec asks for it.
+    pub fn pts(&self) -> Option<&PtsOutcome> {
+        self.pts.as_ref()
     }
 
     fn data(&mut self) -> &mut Data {
@@ -223,12 +248,14 @@ impl Simulated {
         if self.is_off {
             return Err(Failure::new(Errno::Io, POWER));
         }
+        if self.has_ended() {
+            return Err(Failure::new(Errno::Io, UNRECORDED));
+        }
         // Events of the present time come before the request, so that a replay meets the same.
         self.drive.advance(self.drive.now());
         if request.op == DriveOp::Write {
             // Zeros take room only in the first and the last unit, which may keep other data.
-            let end = request.offset + request.len;
-            let all = end.div_ceil(self.unit_bytes) - request.offset / self.unit_bytes;
+            let all = units_of(&request, self.unit_bytes);
             let units = if payload.is_empty() { all.min(2) } else { all };
             if !self.data().reserve(units) {
                 self.sweep_if_worth_it();
@@ -239,11 +266,12 @@ impl Simulated {
             }
         }
         self.data().give(purpose, payload);
-        let submitted = self.drive.submit(&request.at(at.min(self.drive.now())));
-        if submitted.is_err() {
+        let request = request.at(at.min(self.drive.now()));
+        if self.drive.submit(&request).is_err() {
             self.data().take_given_back();
             return Err(Failure::new(Errno::Invalid, "the drive refuses the request"));
         }
+        self.record(Event::Request(request), payload);
         self.open += 1;
         if self.busy_since.is_none() {
             self.busy_since = Some(self.drive.now());
@@ -272,7 +300,8 @@ impl Simulated {
             let Some(request) = job.next(unit_bytes) else {
                 let job = self.jobs.remove(key).expect("the job is there");
                 let result = job.failure.map_or(Ok(()), Err);
-                self.ready.push_back(Ready { id: job.id, result, due: job.due, data: Vec::new() });
+                let (id, due, is_promise) = (job.id, job.due, job.fua);
+                self.ready.push_back(Ready { id, result, due, data: Vec::new(), is_promise });
                 return;
             };
             // The next step follows at the end of the step before.
@@ -336,8 +365,11 @@ impl Simulated {
         match ended.purpose {
             Purpose::Client(id) => {
                 let result = failure.map_or(Ok(()), Err);
-                self.ready.push_back(Ready { id, result, due: completion.completed, data: ended.data });
+                let (due, data) = (completion.completed, ended.data);
+                let is_promise = completion.request.op == DriveOp::Flush || completion.request.fua;
+                self.ready.push_back(Ready { id, result, due, data, is_promise });
             }
+            Purpose::Nobody => self.data().give_back(ended.data),
             Purpose::Job(key) => {
                 if let Some(job) = self.jobs.get_mut(key) {
                     job.due = completion.completed;
@@ -358,10 +390,12 @@ impl Simulated {
             .filter_map(|purpose| match purpose {
                 Purpose::Client(id) => Some(id),
                 Purpose::Job(key) => self.jobs.remove(key).map(|job| job.id),
+                Purpose::Nobody => None,
             })
             .collect();
         let result = Err(Failure::new(Errno::Io, FAILED));
-        self.ready.extend(ids.into_iter().map(|id| Ready { id, result, due, data: Vec::new() }));
+        let ready = |id| Ready { id, result, due, data: Vec::new(), is_promise: false };
+        self.ready.extend(ids.into_iter().map(ready));
         self.open = 0;
         self.busy_since = None;
     }
@@ -428,6 +462,7 @@ impl Simulated {
 
     /// Power fails now.
     fn lose_power(&mut self) {
+        self.record(Event::Cut, &[]);
         self.drive.lose_power();
         self.is_off = true;
         self.next_cut = None;
@@ -436,6 +471,7 @@ impl Simulated {
 
     /// Power returns.
     fn restore_power(&mut self) {
+        self.record(Event::Restore, &[]);
         self.drive.restore_power();
         self.is_off = false;
         self.next_cut = self.cut_every.map(|every| self.drive.now().saturating_add(every));
@@ -474,6 +510,7 @@ impl Simulated {
             "waf": summary["waf"],
             "power_losses": self.power_losses,
             "contents": contents,
+            "recording": self.recorder.as_ref().map(|recorder| json!({ "bytes": recorder.bytes() })),
         })
     }
 
@@ -556,7 +593,11 @@ impl Backend for Simulated {
     }
 
     fn completed(&mut self) -> Option<Completion> {
-        let Ready { id, result, due, data } = self.ready.pop_front_if(|ready| ready.due <= self.released)?;
+        let Ready { id, mut result, due, data, is_promise } =
+            self.ready.pop_front_if(|ready| ready.due <= self.released)?;
+        if !self.is_recorded(is_promise) {
+            result = Err(Failure::new(Errno::Io, UNRECORDED));
+        }
         let taken = std::mem::replace(&mut self.taken, data);
         self.data().give_back(taken);
         let due = (self.pace() == Pace::Clock).then(|| self.machine(due));
@@ -608,16 +649,36 @@ impl Backend for Simulated {
         std::mem::take(&mut self.has_failed)
     }
 
+    fn has_ended(&self) -> bool {
+        self.recorder.as_ref().is_some_and(|recorder| recorder.failure().is_some())
+    }
+
     fn order(&mut self, now: Time, order: Order) -> Result<Value, String> {
-        if !self.is_off && self.pace() == Pace::Clock {
-            self.advance(now);
+        if !self.is_off {
+            if self.pace() == Pace::Clock {
+                self.advance(now);
+            }
+            // Events of the present time come before the order, as in a replay.
+            self.drive.advance(self.drive.now());
+            self.collect();
         }
+        let answer = self.carry_out(now, order);
+        // What the user is told is in the recording.
+        if let Some(recorder) = &mut self.recorder {
+            recorder.commit();
+        }
+        answer
+    }
+}
+
+impl Simulated {
+    /// Carries out an order.
+    fn carry_out(&mut self, now: Time, order: Order) -> Result<Value, String> {
         match order {
             Order::Stat => Ok(self.stat()),
             Order::Smart => Ok(smart(&self.drive)),
             Order::Cut if self.is_off => Err("power is off already".to_owned()),
             Order::Cut => {
-                self.collect();
                 self.lose_power();
                 Ok(json!({ "at_s": self.drive.now().seconds(), "power": "off" }))
             }
@@ -632,6 +693,7 @@ impl Backend for Simulated {
                 let Some(before) = self.drive.capacitor() else {
                     return Err("the drive has no capacitor, so it has no budget to detect".to_owned());
                 };
+                self.record(Event::Detect, &[]);
                 self.drive.detect_budget();
                 self.collect();
                 let stage = self.drive.power_stage();
@@ -640,6 +702,15 @@ impl Backend for Simulated {
                 }
                 Ok(json!({ "stage": stage }))
             }
+            Order::Mark(text) => {
+                self.record(Event::Mark, text.as_bytes());
+                Ok(json!({ "at_s": self.drive.now().seconds() }))
+            }
         }
     }
+}
+
+/// The number of units in which a request has bytes.
+fn units_of(request: &DriveRequest, unit_bytes: u64) -> u64 {
+    (request.offset + request.len).div_ceil(unit_bytes) - request.offset / unit_bytes
 }

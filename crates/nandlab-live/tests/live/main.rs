@@ -5,6 +5,8 @@ mod any_bytes;
 mod clients;
 mod handshake;
 mod memory;
+#[cfg(unix)]
+mod recording;
 #[cfg(target_os = "linux")]
 mod server;
 #[cfg(unix)]

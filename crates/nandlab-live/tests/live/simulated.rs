@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 /// One die with two planes of 24 blocks of 16 pages; half of them are for the host.
-const BASE: &str = r#"
+pub(crate) const BASE: &str = r#"
 [drive]
 channels = 1
 chips_per_channel = 1
@@ -28,11 +28,11 @@ program = "300us"
 erase = "1ms"
 "#;
 
-const UNIT: u64 = 4096;
+pub(crate) const UNIT: u64 = 4096;
 
 /// Drives whose data takes different ways: directly, through the write buffer, through the write cache with and without a
 /// capacitor, through a write buffer that a capacitor protects, and with a demand map.
-const KINDS: [&[&str]; 7] = [
+pub(crate) const KINDS: [&[&str]; 7] = [
     &[],
     &["ftl.buffer=64KiB", "drive.page_size=16KiB", "ftl.mapping_unit=4KiB"],
     &["cache.size=64KiB", "cache.access=1us"],
@@ -48,22 +48,22 @@ const KINDS: [&[&str]; 7] = [
     &["drive.cell=mlc", "drive.pages_per_block=32"],
 ];
 
-const MAX: Speed = Speed::Max { gather: 1 };
+pub(crate) const MAX: Speed = Speed::Max { gather: 1 };
 
-fn options(speed: Speed) -> Options {
+pub(crate) fn options(speed: Speed) -> Options {
     Options { speed, memory_max: 1 << 30, folder: None, cut_every: None }
 }
 
-fn drive(sets: &[&str], options: &Options) -> Simulated {
+pub(crate) fn drive(sets: &[&str], options: &Options) -> Simulated {
     let sets: Vec<String> = sets.iter().map(ToString::to_string).collect();
     let loaded = spec::load(BASE, "test", Path::new("."), &sets).unwrap_or_else(|error| panic!("{error}"));
     Simulated::build(&loaded.spec, options, &mut |_| true).expect("the drive needs no preconditioning")
 }
 
 /// A request with its outcome: data of a read, or the failure.
-type Outcome = Result<Vec<u8>, Failure>;
+pub(crate) type Outcome = Result<Vec<u8>, Failure>;
 
-fn request(op: Op, offset: u64, len: u64) -> Request {
+pub(crate) fn request(op: Op, offset: u64, len: u64) -> Request {
     Request { op, offset, len: len as u32, fua: false }
 }
 
@@ -81,7 +81,7 @@ fn take(drive: &mut Simulated, outcomes: &mut [Option<Outcome>], requests: &[(Re
 }
 
 /// Submits requests together, and completes them.
-fn run(drive: &mut Simulated, requests: &[(Request, Vec<u8>)]) -> Vec<Outcome> {
+pub(crate) fn run(drive: &mut Simulated, requests: &[(Request, Vec<u8>)]) -> Vec<Outcome> {
     let mut outcomes = vec![None; requests.len()];
     for (id, (request, payload)) in (0..).zip(requests) {
         if let Err(failure) = drive.submit(id, Time::START, request, payload) {
@@ -96,36 +96,36 @@ fn run(drive: &mut Simulated, requests: &[(Request, Vec<u8>)]) -> Vec<Outcome> {
     outcomes.into_iter().flatten().collect()
 }
 
-fn one(drive: &mut Simulated, request: Request, payload: &[u8]) -> Outcome {
+pub(crate) fn one(drive: &mut Simulated, request: Request, payload: &[u8]) -> Outcome {
     run(drive, &[(request, payload.to_vec())]).remove(0)
 }
 
-fn read(drive: &mut Simulated, offset: u64, len: u64) -> Outcome {
+pub(crate) fn read(drive: &mut Simulated, offset: u64, len: u64) -> Outcome {
     one(drive, request(Op::Read, offset, len), &[])
 }
 
-fn write(drive: &mut Simulated, offset: u64, payload: &[u8]) {
+pub(crate) fn write(drive: &mut Simulated, offset: u64, payload: &[u8]) {
     one(drive, request(Op::Write, offset, payload.len() as u64), payload).expect("a write succeeds");
 }
 
-fn order(drive: &mut Simulated, order: Order) -> Value {
+pub(crate) fn order(drive: &mut Simulated, order: Order) -> Value {
     drive.order(Time::START, order).unwrap_or_else(|error| panic!("{order:?}: {error}"))
 }
 
 /// A step of a client on a range of the drive's first bytes.
 #[derive(Clone, Debug)]
-struct Step {
-    kind: u8,
-    offset: u64,
-    len: u64,
-    byte: u8,
-    fua: bool,
+pub(crate) struct Step {
+    pub(crate) kind: u8,
+    pub(crate) offset: u64,
+    pub(crate) len: u64,
+    pub(crate) byte: u8,
+    pub(crate) fua: bool,
 }
 
 /// Bytes of the drive that the steps use, so that they meet often.
-const USED: u64 = 48 * UNIT;
+pub(crate) const USED: u64 = 48 * UNIT;
 
-fn steps() -> impl Strategy<Value = Vec<Vec<Step>>> {
+pub(crate) fn steps() -> impl Strategy<Value = Vec<Vec<Step>>> {
     let place = prop_oneof![
         (0..USED, 1..3 * UNIT),
         (0..48u64, 1..6u64).prop_map(|(at, units)| (at * UNIT, units * UNIT))
@@ -199,7 +199,7 @@ proptest! {
 }
 
 /// A unit that says which write it is.
-fn stamped(lpn: u64, number: u64) -> Vec<u8> {
+pub(crate) fn stamped(lpn: u64, number: u64) -> Vec<u8> {
     let mut unit = vec![(number % 251) as u8 + 1; UNIT as usize];
     unit[..8].copy_from_slice(&number.to_le_bytes());
     unit[8..16].copy_from_slice(&lpn.to_le_bytes());
@@ -207,7 +207,7 @@ fn stamped(lpn: u64, number: u64) -> Vec<u8> {
 }
 
 /// The number of the write whose data a unit has; 0 for zeros.
-fn number_of(lpn: u64, unit: &[u8]) -> u64 {
+pub(crate) fn number_of(lpn: u64, unit: &[u8]) -> u64 {
     if unit.iter().all(|&byte| byte == 0) {
         return 0;
     }

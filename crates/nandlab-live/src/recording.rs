@@ -1,0 +1,297 @@
+//! The recorder of a session: the file is the journal of the drive.
+//!
+//! Records gather in memory and are written before a reply leaves ([`Recorder::commit`]), so what a client was told
+//! outlives this process. With [`Sync::Data`] the file is synchronized with the disk before the reply to a flush or a write
+//! with FUA, so it outlives the machine.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufReader};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use nandlab::drive::Drive;
+use nandlab::probe::Probe;
+use nandlab_base::recording::{Encoder, Entry, Event, Header, Recording, RecordingError};
+use rustix::fs::FlockOperation;
+
+/// Records beyond so many bytes are written before the next reply is due.
+const PENDING_MAX: usize = 4 << 20;
+/// The usual limit of a file: none.
+pub const NO_LIMIT: u64 = u64::MAX;
+
+/// What is done before the reply to a flush or a write with FUA leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sync {
+    /// The records are given to the system: they outlive this process.
+    None,
+    /// The records are on the disk, too (`fdatasync`).
+    Data,
+}
+
+/// How a session is recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    /// The file.
+    pub path: PathBuf,
+    /// The most bytes of the file.
+    pub limit: u64,
+    /// What is done before the reply to a flush.
+    pub sync: Sync,
+}
+
+/// Why a session cannot be recorded, or cannot go on.
+#[derive(Debug)]
+pub enum RecorderError {
+    /// The file cannot be made, opened or changed.
+    Io(PathBuf, io::Error),
+    /// The file exists.
+    Exists(PathBuf),
+    /// Another process writes the file.
+    Locked(PathBuf),
+    /// The file cannot be read as a recording.
+    Unread(PathBuf, RecordingError),
+}
+
+impl std::fmt::Display for RecorderError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Io(path, error) => {
+                write!(f, "{}: the recording cannot be written: {error}", path.display())
+            }
+            Self::Exists(path) => {
+                write!(
+                    f,
+                    "{} exists\n  remedy: name another file for the recording, or remove this one",
+                    path.display()
+                )
+            }
+            Self::Locked(path) => write!(
+                f,
+                "{} is in use: another server records its session there\n  remedy: stop that server, or name another place",
+                path.display()
+            ),
+            Self::Unread(path, error) => write!(f, "{}: {error}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for RecorderError {}
+
+/// Records a session.
+#[derive(Debug)]
+pub struct Recorder {
+    path: PathBuf,
+    file: File,
+    encoder: Encoder,
+    /// Records that are not written.
+    pending: Vec<u8>,
+    /// Bytes of the file up to the last whole record.
+    end: u64,
+    limit: u64,
+    sync: Sync,
+    is_synced: bool,
+    /// Why the file takes no further record.
+    failure: Option<String>,
+}
+
+impl Recorder {
+    /// A new recording, for this user alone.
+    ///
+    /// # Errors
+    /// When the file exists or cannot be made.
+    pub fn create(recorded: &Recorded, header: &Header) -> Result<Self, RecorderError> {
+        let Recorded { path, limit, sync } = recorded;
+        let failed = |error| RecorderError::Io(path.clone(), error);
+        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path);
+        let file = file.map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => RecorderError::Exists(path.clone()),
+            _ => failed(error),
+        })?;
+        lock(path, &file)?;
+        let bytes = header.to_bytes();
+        let written =
+            file.write_all_at(&bytes, 0).and_then(|()| file.sync_all()).and_then(|()| sync_folder(path));
+        if let Err(error) = written {
+            // A file without a whole header is of no use to anyone.
+            let _ = std::fs::remove_file(path);
+            return Err(failed(error));
+        }
+        Ok(Self::new(path, file, header.encoder(), bytes.len() as u64, *limit, *sync))
+    }
+
+    fn new(path: &Path, file: File, encoder: Encoder, end: u64, limit: u64, sync: Sync) -> Self {
+        let path = path.to_owned();
+        Self { path, file, encoder, pending: Vec::new(), end, limit, sync, is_synced: true, failure: None }
+    }
+
+    /// Opens a recording to go on with it: reads it with `read`, which takes every record, and drops a torn tail.
+    ///
+    /// # Errors
+    /// When the file is in use, cannot be read or is damaged, or when `read` fails.
+    pub fn resume<E: From<RecorderError>>(
+        recorded: &Recorded,
+        read: impl FnOnce(&mut Recording<BufReader<File>>, u64) -> Result<(), E>,
+    ) -> Result<Self, E> {
+        let Recorded { path, limit, sync } = recorded;
+        let failed = |error| RecorderError::Io(path.clone(), error);
+        let file = OpenOptions::new().read(true).write(true).open(path).map_err(failed)?;
+        lock(path, &file)?;
+        let unread = |error| RecorderError::Unread(path.clone(), error);
+        let reader = BufReader::with_capacity(1 << 20, file.try_clone().map_err(failed)?);
+        let mut recording = Recording::open(reader).map_err(unread)?;
+        let bytes = file.metadata().map_err(failed)?.len();
+        read(&mut recording, bytes)?;
+        while recording.next().map_err(unread)?.is_some() {}
+        let end = recording.whole();
+        if recording.torn() > 0 {
+            file.set_len(end).and_then(|()| file.sync_all()).map_err(failed)?;
+        }
+        Ok(Self::new(path, file, recording.encoder(), end, *limit, *sync))
+    }
+
+    /// Adds a record.
+    pub fn add(&mut self, entry: &Entry<'_>) {
+        if self.failure.is_some() {
+            return;
+        }
+        self.encoder.append(&mut self.pending, entry);
+        if self.pending.len() >= PENDING_MAX {
+            self.commit();
+        }
+    }
+
+    /// Gives all records to the system. Returns whether that has succeeded, now and before.
+    #[inline]
+    pub fn commit(&mut self) -> bool {
+        if self.pending.is_empty() { self.failure.is_none() } else { self.write() }
+    }
+
+    fn write(&mut self) -> bool {
+        let pending = std::mem::take(&mut self.pending);
+        let end = self.end.saturating_add(pending.len() as u64);
+        if end > self.limit {
+            return self.fail("it would be longer than --record-limit");
+        }
+        match self.file.write_all_at(&pending, self.end) {
+            Ok(()) => {
+                (self.end, self.is_synced) = (end, false);
+                self.pending = pending;
+                self.pending.clear();
+                true
+            }
+            Err(error) => self.fail(&error.to_string()),
+        }
+    }
+
+    /// Makes sure that all records are on the disk, if they have to be before the reply to a flush.
+    pub fn sync(&mut self) -> bool {
+        if self.sync == Sync::None || self.is_synced {
+            return self.failure.is_none();
+        }
+        self.synchronize()
+    }
+
+    fn synchronize(&mut self) -> bool {
+        match self.file.sync_data() {
+            Ok(()) => {
+                self.is_synced = true;
+                self.failure.is_none()
+            }
+            Err(error) => self.fail(&error.to_string()),
+        }
+    }
+
+    /// Ends the recording: all records are on the disk.
+    ///
+    /// # Errors
+    /// Why the file has not taken all records.
+    pub fn end(&mut self) -> Result<(), String> {
+        self.commit();
+        if self.failure.is_none() {
+            self.synchronize();
+        }
+        self.failure.clone().map_or(Ok(()), Err)
+    }
+
+    /// The file takes no further record, and ends with its last whole one.
+    fn fail(&mut self, why: &str) -> bool {
+        // Nothing more can be done if even that fails; a torn tail is dropped by readers.
+        let _ = self.file.set_len(self.end);
+        self.failure.get_or_insert(format!(
+            "{}: the recording cannot grow: {why}\n  remedy: make room, and serve again: the recording holds the session \
+             up to the last reply",
+            self.path.display()
+        ));
+        false
+    }
+
+    /// Why the file takes no further record.
+    pub fn failure(&self) -> Option<&str> {
+        self.failure.as_deref()
+    }
+
+    /// Bytes of the file.
+    pub fn bytes(&self) -> u64 {
+        self.end
+    }
+}
+
+/// Makes the name of a new file outlive the machine.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// Gives a drive what a recording says.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Player {
+    is_off: bool,
+}
+
+impl Player {
+    /// Whether power is off.
+    pub fn is_off(&self) -> bool {
+        self.is_off
+    }
+
+    /// Lets time pass up to a record, and gives the drive what it says.
+    ///
+    /// # Errors
+    /// Why the record is not one of a session of this drive.
+    pub fn give<P: Probe>(&mut self, drive: &mut Drive<P>, entry: &Entry<'_>) -> Result<(), String> {
+        if !self.is_off {
+            drive.advance(entry.at);
+        }
+        match (entry.event, self.is_off) {
+            (Event::Request(request), false) => {
+                drive.submit(&request).map_err(|refused| refused.to_string())?;
+            }
+            (Event::Cut, false) => {
+                drive.lose_power();
+                self.is_off = true;
+            }
+            (Event::Restore, true) => {
+                drive.restore_power();
+                self.is_off = false;
+            }
+            (Event::Detect, false) => drive.detect_budget(),
+            (Event::Mark | Event::Acknowledged | Event::Stop, _) => {}
+            (event, is_off) => {
+                let power = if is_off { "off" } else { "on" };
+                return Err(format!("{event:?} while power is {power}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Keeps other processes from writing the file.
+fn lock(path: &Path, file: &File) -> Result<(), RecorderError> {
+    rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).map_err(|error| {
+        if error == rustix::io::Errno::WOULDBLOCK {
+            RecorderError::Locked(path.to_owned())
+        } else {
+            RecorderError::Io(path.to_owned(), error.into())
+        }
+    })
+}

@@ -1,0 +1,193 @@
+//! The session of a drive as a recording: writing it, and playing it again.
+
+use std::fs::File;
+use std::io::{BufReader, Read};
+
+use nandlab_base::recording::{Header, Recording, RecordingError};
+
+use super::{Backend, DriveOp, Entry, Event, Pace, Purpose, Simulated, Time, units_of};
+use crate::recording::{Player, Recorded, Recorder, RecorderError};
+
+/// Records that are played between two looks at whether to stop.
+const WATCHED: u64 = 1024;
+
+/// Why a session is not resumed.
+#[derive(Debug)]
+pub enum Unresumed {
+    /// The recording cannot be read or written.
+    Recorder(RecorderError),
+    /// The drive would not be the one of the recording; the text says why, with a remedy.
+    Another(String),
+    /// The drive refuses a record, or has no room for its data; the text says why.
+    Refused(String),
+    /// The resumption was stopped.
+    Stopped,
+}
+
+impl From<RecorderError> for Unresumed {
+    fn from(error: RecorderError) -> Self {
+        Self::Recorder(error)
+    }
+}
+
+/// A session that was resumed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resumed {
+    /// Records of the session.
+    pub records: u64,
+    /// Bytes of a torn tail, which were dropped.
+    pub torn: u64,
+    /// Whether the session had ended cleanly. Otherwise its requests were completed, and then power failed.
+    pub was_clean: bool,
+}
+
+impl Simulated {
+    /// Records the session from now on.
+    pub fn record_to(&mut self, recorder: Recorder) {
+        self.recorder = Some(recorder);
+    }
+
+    /// Records what the drive is given now.
+    pub(super) fn record(&mut self, event: Event, data: &[u8]) {
+        let at = self.drive.now();
+        if let Some(recorder) = &mut self.recorder {
+            recorder.add(&Entry { at, event, data });
+        }
+    }
+
+    /// Whether everything that the drive was given is recorded, as the reply to a request needs it. `is_promise`: the request
+    /// is a flush, or a write with FUA.
+    pub(super) fn is_recorded(&mut self, is_promise: bool) -> bool {
+        match &mut self.recorder {
+            Some(recorder) => recorder.commit() && (!is_promise || recorder.sync()),
+            None => true,
+        }
+    }
+
+    /// A line that a program has acknowledged.
+    pub fn acknowledged(&mut self, line: &[u8]) {
+        self.record(Event::Acknowledged, line);
+    }
+
+    /// Ends the session at the time `now`: all requests are completed, and the recording is on the disk.
+    ///
+    /// # Errors
+    /// Why the recording has not taken the whole session.
+    pub fn end(&mut self, now: Time) -> Result<(), String> {
+        if !self.is_off {
+            if self.pace() == Pace::Clock {
+                self.advance(now);
+            }
+            self.complete_all();
+            self.drive.advance(self.drive.now());
+            self.collect();
+        }
+        self.record(Event::Stop, &[]);
+        self.recorder.as_mut().map_or(Ok(()), Recorder::end)
+    }
+
+    /// Lets time pass until no request is outstanding.
+    fn complete_all(&mut self) {
+        let before = self.power_losses;
+        while self.open > 0 && self.power_losses == before {
+            if !self.drive.advance_to_completion(Time::NEVER) {
+                self.fail_all();
+            }
+            self.collect();
+        }
+    }
+
+    /// Goes on with the session of a recording: plays it, and, unless the session had ended cleanly, completes its requests
+    /// and lets power fail. The further session is recorded in the same file. `check` says why the recording is of another
+    /// drive, if it is. `watch` is called with the share that is done, and stops the resumption when it returns `false`.
+    ///
+    /// # Errors
+    /// See [`Unresumed`].
+    pub fn resume(
+        &mut self,
+        recorded: &Recorded,
+        check: impl FnOnce(&Header) -> Result<(), String>,
+        watch: &mut dyn FnMut(f64) -> bool,
+    ) -> Result<Resumed, Unresumed> {
+        let (mut was_clean, mut torn, mut records) = (false, 0, 0);
+        let read = |recording: &mut Recording<BufReader<File>>, bytes: u64| {
+            check(recording.header()).map_err(Unresumed::Another)?;
+            was_clean = self.play(recording, &recorded.path, bytes, watch)?;
+            (torn, records) = (recording.torn(), recording.records());
+            Ok(())
+        };
+        let recorder = Recorder::resume::<Unresumed>(recorded, read)?;
+        self.record_to(recorder);
+        if records == 0 {
+            was_clean = true;
+        }
+        if !self.is_off && !was_clean && self.drive.failure().is_none() {
+            self.complete_all();
+            self.drive.advance(self.drive.now());
+            self.collect();
+            self.lose_power();
+        }
+        if self.is_off {
+            self.restore_power();
+        }
+        self.ready.clear();
+        self.has_failed = false;
+        self.origin = (Time::START, self.drive.now());
+        self.released = self.released.max(self.drive.now());
+        self.next_cut = self.cut_every.map(|every| self.drive.now().saturating_add(every));
+        if !self.is_recorded(true) {
+            let why = self.recorder.as_ref().and_then(Recorder::failure).unwrap_or_default();
+            return Err(Unresumed::Refused(why.to_owned()));
+        }
+        Ok(Resumed { records, torn, was_clean })
+    }
+
+    /// Gives the drive what the recording says, at the times that it says. Returns whether the session has ended with its
+    /// stop.
+    fn play<R: Read>(
+        &mut self,
+        recording: &mut Recording<R>,
+        path: &std::path::Path,
+        bytes: u64,
+        watch: &mut dyn FnMut(f64) -> bool,
+    ) -> Result<bool, Unresumed> {
+        let (mut was_clean, mut player) = (false, Player::default());
+        let unread =
+            |error: RecordingError| Unresumed::Recorder(RecorderError::Unread(path.to_owned(), error));
+        loop {
+            if recording.records().is_multiple_of(WATCHED)
+                && !watch(recording.whole() as f64 / bytes.max(1) as f64)
+            {
+                return Err(Unresumed::Stopped);
+            }
+            let number = recording.records();
+            let Some(entry) = recording.next().map_err(unread)? else { return Ok(was_clean) };
+            let Entry { at, event, data } = entry;
+            was_clean = event == Event::Stop;
+            let refused = |why: String| Unresumed::Refused(format!("record {number}: {why}"));
+            if let Event::Request(request) = event {
+                let units = match request.op {
+                    DriveOp::Write => units_of(&request, self.unit_bytes),
+                    _ => 0,
+                };
+                if !self.data().reserve(units) {
+                    self.sweep_if_worth_it();
+                    if !self.data().reserve(units) {
+                        return Err(refused(super::NO_ROOM.to_owned()));
+                    }
+                }
+                self.data().give(Purpose::Nobody, data);
+            }
+            player.give(&mut self.drive, &entry).map_err(refused)?;
+            if let Event::Request(_) = event {
+                self.open += 1;
+                self.busy_since.get_or_insert(at);
+            }
+            self.collect();
+            if self.is_off && !player.is_off() {
+                self.sweep();
+            }
+            self.is_off = player.is_off();
+        }
+    }
+}
