@@ -30,6 +30,8 @@ __all__ = ["Drive", "folder", "orders_path", "running", "serve"]
 
 #: What the socket for orders is called after that of the clients.
 _SUFFIX = ".orders"
+#: The most bytes of the text of a mark.
+_MARK_MAX = 1000
 
 
 def folder() -> Path:
@@ -84,6 +86,12 @@ class Drive:
     def detect(self) -> dict[str, Any]:
         """A detection of the dirty budget begins."""
         return self._order("detect")
+
+    def mark(self, text: str = "") -> dict[str, Any]:
+        """A mark with this text goes to the recording of the session; the result has its simulated time, `at_s`."""
+        if "\n" in text or len(text.encode()) > _MARK_MAX:
+            raise OutputError(f"mark: a text is one line of at most {_MARK_MAX} bytes")
+        return self._order(f"mark {text}")
 
     def stop(self) -> dict[str, Any]:
         """The server ends; the result is that of `stat`."""
@@ -151,7 +159,7 @@ class Drive:
             raise OutputError(f"the server of {self.path} has ended without an answer")
         parsed: dict[str, Any] = json.loads(answer)
         if "error" in parsed:
-            raise OutputError(f"{word}: {parsed['error']}")
+            raise OutputError(f"{word.split(maxsplit=1)[0]}: {parsed['error']}")
         result: dict[str, Any] = parsed["ok"]
         return result
 

@@ -1,4 +1,4 @@
-"""A run: the simulation of a spec."""
+"""A run: the simulation of a spec, or of the session of a live drive from its recording."""
 
 from __future__ import annotations
 
@@ -37,6 +37,8 @@ DOING = {
 }
 #: The first bytes of a snapshot.
 _DRIVE_MAGIC = b"nandlab"
+#: The first bytes of a recording.
+_RECORDING_MAGIC = b"NANDREC"
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,70 @@ def run(
         return result
 
 
+def is_recording(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is the recording of a live drive."""
+    try:
+        # Opening a pipe could block for ever.
+        if not Path(path).is_file():
+            return False
+        with open(path, "rb") as file:
+            return file.read(len(_RECORDING_MAGIC)) == _RECORDING_MAGIC
+    except OSError:
+        return False
+
+
+def recorded_spec(path: str | os.PathLike[str]) -> Spec:
+    """The resolved spec of a recording; raises `RunError` for a file that is damaged or of another version."""
+    text, folder, recorded_by = _core.recording_header(os.fspath(path))
+    try:
+        return _core.Spec.load(text, Path(path).name, folder, [])
+    except _core.SpecError as error:
+        if recorded_by == _core.version():
+            raise
+        raise _core.RunError(
+            f"{path}: the session was recorded by nandlab {recorded_by}, whose spec this version, {_core.version()}, "
+            f"does not read: {error}\n  remedy: play it with that version"
+        ) from None
+
+
+def replay(
+    recording: str | os.PathLike[str],
+    out: str | os.PathLike[str] | None = None,
+    progress: Callable[[Progress], bool | None] | None = None,
+    *,
+    verify: bool = False,
+    force: bool = False,
+    name: str | None = None,
+) -> RunResult:
+    """Play the session of a live drive again, from its recording, and return the session's result.
+
+    The drive gets every request, power failure and order at the simulated time at which it had it in the session, so
+    the result has the bytes of the session's own. `result.complete` is `False` when the recording ends without the
+    session's end, because its server was killed. The other arguments are those of `run`; raises `RunError`,
+    `OutputError` and `nandlab.simulate.Stopped`.
+    """
+    path = Path(recording)
+    spec = recorded_spec(path)
+    memory.check(spec, verify)
+    name = path.stem if name is None else name
+
+    def make() -> _core.Replay:
+        return _core.Replay(os.fspath(path), spec, verify)
+
+    def simulated() -> RunResult:
+        return _watch(_Worker(make, name, None, 0), spec, progress, None)
+
+    if out is None:
+        return simulated()
+    with OutputDirectory(Path(out), force=force) as output:
+        result = simulated()
+        if progress is not None:
+            progress(_at_the_end(result))
+        result.write_to(output)
+    result.path = output.path
+    return result
+
+
 def run_sharing(
     spec: Spec,
     shared: _core.SharedDrives,
@@ -170,7 +236,7 @@ class _Worker(threading.Thread):
     """The run of the core on a thread of its own, so that Ctrl-C reaches the main thread at once."""
 
     def __init__(
-        self, spec: Spec, name: str, verify: bool, saving: _Saving | None, shared: _core.SharedDrives | None
+        self, make: Callable[[], _core.Run | _core.Replay], name: str, saving: _Saving | None, warm_up: int
     ) -> None:
         super().__init__(name="nandlab-run", daemon=True)
         self.stop = threading.Event()
@@ -188,10 +254,9 @@ class _Worker(threading.Thread):
         }
         self.result: RunResult | None = None
         self.error: BaseException | None = None
-        self._arguments = (spec, verify, None if saving is None else os.fspath(saving.partial), False, shared)
+        self._make = make
         self._saving = saving
-        workload = json.loads(spec.canonical_json()).get("workload") or {}
-        self._warm_up = int(workload.get("warm_up") or 0)
+        self._warm_up = warm_up
         self._run_name = name
 
     def run(self) -> None:
@@ -202,7 +267,7 @@ class _Worker(threading.Thread):
 
     def _run(self) -> RunResult | None:
         begin = time.perf_counter()
-        core = _core.Run(*self._arguments)
+        core = self._make()
         self.report = {**self.report, "phase": "precondition"}
         run_begin: float | None = None
         operations_before = 0
@@ -234,7 +299,7 @@ class _Worker(threading.Thread):
         )
         result = RunResult.from_core(ended, self._run_name, measured)
         # The peak includes the memory of the result.
-        result.sim = msgspec.structs.replace(measured, peak_rss_mb=round(_peak_rss_bytes() / 1e6, 3))
+        result.sim = msgspec.structs.replace(measured, peak_rss_mb=round(peak_rss_bytes() / 1e6, 3))
         return result
 
 
@@ -246,7 +311,19 @@ def _simulate(
     saving: _Saving | None,
     shared: _core.SharedDrives | None = None,
 ) -> RunResult:
-    worker = _Worker(spec, name, verify, saving, shared)
+    partial = None if saving is None else os.fspath(saving.partial)
+    workload = json.loads(spec.canonical_json()).get("workload") or {}
+
+    def make() -> _core.Run:
+        return _core.Run(spec, verify, partial, False, shared)
+
+    return _watch(_Worker(make, name, saving, int(workload.get("warm_up") or 0)), spec, progress, saving)
+
+
+def _watch(
+    worker: _Worker, spec: Spec, progress: Callable[[Progress], bool | None] | None, saving: _Saving | None
+) -> RunResult:
+    """Start a worker, tell its progress, and return its result."""
     begin = time.perf_counter()
     worker.start()
     try:
@@ -293,7 +370,7 @@ def _run_error_text(text: str, spec: Spec) -> str:
     return with_remedy(f"{trace}: {text}" if trace and text.startswith("request ") else text)
 
 
-def _peak_rss_bytes() -> int:
+def peak_rss_bytes() -> int:
     """The peak resident memory of this process, in bytes."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024

@@ -47,6 +47,8 @@ pub struct Header {
     pub nandlab: String,
     /// The resolved spec of the drive, as TOML.
     pub spec: String,
+    /// The folder at which relative paths of the spec start.
+    pub folder: String,
     /// The seed of the spec.
     pub seed: u64,
     /// A number that tells this recording from others, so that no other one is read as a part of it.
@@ -110,17 +112,28 @@ impl std::fmt::Display for RecordingError {
         match self {
             Self::Io(error) => write!(f, "the recording cannot be read: {error}"),
             Self::Foreign => f.write_str("the file is no recording of a live drive"),
-            Self::Format(format) => write!(
-                f,
-                "the recording has the format {format}, and this program reads format {}\n  remedy: read it with the \
-                 version of nandlab that has written it",
-                MAGIC[7]
-            ),
+            Self::Format(format) => {
+                write!(f, "the recording has the format {format}, and this program reads format {}", MAGIC[7])
+            }
             Self::Header(text) => write!(f, "the header of the recording is damaged: {text}"),
             Self::Damaged { number, offset, reason } => write!(
                 f,
-                "record {number} of the recording, at byte {offset}, is damaged ({reason}), and whole records follow it\n  \
-                 remedy: take the file from a copy; cut to {offset} bytes, it has the session up to this record"
+                "record {number} of the recording, at byte {offset}, is damaged ({reason}), and whole records follow it"
+            ),
+        }
+    }
+}
+
+impl RecordingError {
+    /// What the user can do.
+    pub fn remedy(&self) -> String {
+        match self {
+            Self::Io(_) => "check the disk".to_owned(),
+            Self::Foreign => "name a file that `nandlab serve --record` has written".to_owned(),
+            Self::Format(_) => "read it with the version of nandlab that has written it".to_owned(),
+            Self::Header(_) => "take the file from a copy".to_owned(),
+            Self::Damaged { offset, .. } => format!(
+                "take the file from a copy; cut to {offset} bytes, it has the session up to this record"
             ),
         }
     }
@@ -548,7 +561,13 @@ mod tests {
     use proptest::prelude::*;
 
     fn header() -> Header {
-        Header { nandlab: "1".to_owned(), spec: "seed = 3\n".to_owned(), seed: 3, id: 77 }
+        Header {
+            nandlab: "1".to_owned(),
+            spec: "seed = 3\n".to_owned(),
+            folder: "/".to_owned(),
+            seed: 3,
+            id: 77,
+        }
     }
 
     type Owned = (u64, Event, Vec<u8>);

@@ -379,6 +379,8 @@ choices! {
         Biosnoop = "biosnoop": "table of biosnoop (bcc, libbpf-tools; read only)",
         /// The kernel's function tracer.
         Ftrace = "ftrace": "block events of ftrace, trace-cmd and perf script (read only)",
+        /// The recording of a live drive.
+        Recording = "recording": "recording of a live drive (nandlab serve --record; read only)",
     }
 }
 

@@ -4,6 +4,7 @@
 //! - [`backend`]: what the server asks of the drive behind it, and how the drive answers.
 //! - [`memory`]: a drive that is nothing but memory: the server without a simulation.
 //! - `recording` (Unix): the file that records what a drive was given, as its journal.
+//! - [`player`]: playing such a file on a drive.
 //! - `contents` (Unix): the data of a simulated drive, keyed by LPN and version.
 //! - `simulated` (Unix): a simulated drive behind the server.
 //! - `server` (Linux): one thread that serves many connections over Unix sockets and TCP.
@@ -17,6 +18,7 @@ pub mod backend;
 pub mod contents;
 pub mod memory;
 pub mod nbd;
+pub mod player;
 #[cfg(unix)]
 pub mod recording;
 #[cfg(target_os = "linux")]

@@ -9,9 +9,7 @@ use std::io::{self, BufReader};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use nandlab::drive::Drive;
-use nandlab::probe::Probe;
-use nandlab_base::recording::{Encoder, Entry, Event, Header, Recording, RecordingError};
+use nandlab_base::recording::{Encoder, Entry, Header, Recording, RecordingError};
 use rustix::fs::FlockOperation;
 
 /// Records beyond so many bytes are written before the next reply is due.
@@ -70,7 +68,9 @@ impl std::fmt::Display for RecorderError {
                 "{} is in use: another server records its session there\n  remedy: stop that server, or name another place",
                 path.display()
             ),
-            Self::Unread(path, error) => write!(f, "{}: {error}", path.display()),
+            Self::Unread(path, error) => {
+                write!(f, "{}: {error}\n  remedy: {}", path.display(), error.remedy())
+            }
         }
     }
 }
@@ -240,49 +240,6 @@ impl Recorder {
 fn sync_folder(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
-}
-
-/// Gives a drive what a recording says.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Player {
-    is_off: bool,
-}
-
-impl Player {
-    /// Whether power is off.
-    pub fn is_off(&self) -> bool {
-        self.is_off
-    }
-
-    /// Lets time pass up to a record, and gives the drive what it says.
-    ///
-    /// # Errors
-    /// Why the record is not one of a session of this drive.
-    pub fn give<P: Probe>(&mut self, drive: &mut Drive<P>, entry: &Entry<'_>) -> Result<(), String> {
-        if !self.is_off {
-            drive.advance(entry.at);
-        }
-        match (entry.event, self.is_off) {
-            (Event::Request(request), false) => {
-                drive.submit(&request).map_err(|refused| refused.to_string())?;
-            }
-            (Event::Cut, false) => {
-                drive.lose_power();
-                self.is_off = true;
-            }
-            (Event::Restore, true) => {
-                drive.restore_power();
-                self.is_off = false;
-            }
-            (Event::Detect, false) => drive.detect_budget(),
-            (Event::Mark | Event::Acknowledged | Event::Stop, _) => {}
-            (event, is_off) => {
-                let power = if is_off { "off" } else { "on" };
-                return Err(format!("{event:?} while power is {power}"));
-            }
-        }
-        Ok(())
-    }
 }
 
 /// Keeps other processes from writing the file.

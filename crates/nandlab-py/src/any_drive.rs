@@ -7,6 +7,7 @@ use nandlab::drive::{BuildError, Drive};
 use nandlab::host::Oracle;
 use nandlab::probe::NoProbe;
 use nandlab::report::{Taps, Timeline};
+use nandlab_live::player::Sequences;
 use pyo3::Python;
 use std::sync::{Mutex, PoisonError};
 
@@ -56,17 +57,19 @@ pub(crate) use on;
 
 impl AnyDrive {
     /// A fresh drive with the policies in Python that its spec names. With `verify` the oracle observes it; the timeline
-    /// records its first `operations` operations.
+    /// records its first `operations` operations. With `sequences` it keeps what a served drive keeps.
     pub(crate) fn new(
         spec: &Spec,
         policies: &[Chosen],
         verify: bool,
         operations: u64,
+        sequences: bool,
     ) -> Result<Self, BuildError> {
         free_detained();
         let policies = policy::make(policies, spec.seed);
         let oracle = verify.then(|| Oracle::of(&spec.drive));
         let taps = Taps::new(oracle, (operations > 0).then(|| Timeline::new(operations)));
+        let taps = if sequences { taps.with(Sequences) } else { taps };
         Ok(if taps.is_empty() {
             Self::Plain(Box::new(Drive::build(spec, policies, NoProbe)?))
         } else {

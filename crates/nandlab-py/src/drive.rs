@@ -58,7 +58,7 @@ impl Drive {
         let (policies, hash) = (spec.chosen(), spec.loaded.hash());
         let spec = spec.loaded.spec.clone();
         interruptible(py, |stop| {
-            let mut any = AnyDrive::new(&spec, &policies, verify, 0)
+            let mut any = AnyDrive::new(&spec, &policies, verify, 0, false)
                 .map_err(|error| RunError::new_err(error.to_string()))?;
             if let PreconditionSpec::Load(path) = &spec.precondition {
                 let failed =

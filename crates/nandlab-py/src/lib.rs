@@ -10,6 +10,7 @@ mod interrupt;
 mod parquet;
 mod policy;
 mod reliability;
+mod replay;
 mod run;
 mod serve;
 mod shared;
@@ -29,6 +30,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("RunError", py.get_type::<errors::RunError>())?;
     module.add_class::<spec::Spec>()?;
     module.add_class::<run::Run>()?;
+    module.add_class::<replay::Replay>()?;
+    module.add_function(wrap_pyfunction!(replay::recording_header, module)?)?;
     module.add_class::<policy::Policy>()?;
     module.add_class::<policy::Random>()?;
     module.add_class::<policy::Lane>()?;

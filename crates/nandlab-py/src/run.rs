@@ -32,7 +32,7 @@ impl From<Failure> for PyErr {
 type Prepared = (Box<Simulation>, Result<bool, Failure>);
 
 /// Preconditioning on a thread of its own, so that the caller can show its progress and stop it.
-struct Preconditioning {
+pub(crate) struct Preconditioning {
     thread: Option<JoinHandle<Prepared>>,
     /// Progress, 0 to 1, as the bits of an `f64`.
     share: Arc<AtomicU64>,
@@ -42,7 +42,7 @@ struct Preconditioning {
 impl Preconditioning {
     /// Starts the thread. `first_pass` is a second source of the workload, for `precondition.map_reads`. `drives`: where
     /// a preconditioned drive may be found, and is kept.
-    fn start(
+    pub(crate) fn start(
         mut simulation: Box<Simulation>,
         first_pass: Option<Runner<Requests>>,
         drives: Option<Shared>,
@@ -64,6 +64,30 @@ impl Preconditioning {
             (simulation, outcome)
         });
         Self { thread: Some(thread), share, is_stopped }
+    }
+}
+
+impl Preconditioning {
+    /// The share that is done, 0 to 1.
+    pub(crate) fn share(&self) -> f64 {
+        f64::from_bits(self.share.load(Ordering::Relaxed))
+    }
+
+    /// Waits for the end for at most as long as `is_over` says. Returns the drive when it is preconditioned.
+    pub(crate) fn wait(&mut self, is_over: impl Fn() -> bool) -> Result<Option<Box<Simulation>>, Failure> {
+        let thread = self.thread.as_ref().expect("the thread is taken once");
+        while !thread.is_finished() {
+            if is_over() {
+                return Ok(None);
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let thread = self.thread.take().expect("the thread is taken once");
+        let Ok((simulation, outcome)) = thread.join() else {
+            return Err(Failure::Bug("preconditioning ended in a panic".to_owned()));
+        };
+        outcome?;
+        Ok(Some(simulation))
     }
 }
 
@@ -183,9 +207,7 @@ impl Run {
         slice(py, keeps, || self.advance(budget, until))?;
         let out = PyDict::new(py);
         let (phase, progress, now, operations) = match &self.state {
-            State::Preconditioning(p) => {
-                ("precondition", f64::from_bits(p.share.load(Ordering::Relaxed)), 0, 0)
-            }
+            State::Preconditioning(p) => ("precondition", p.share(), 0, 0),
             State::Saving(simulation) => ("save", 0.0, 0, simulation.page_operations()),
             State::Playing { simulation, is_done } => {
                 let phase = if *is_done { "done" } else { "run" };
@@ -280,19 +302,11 @@ impl Run {
     fn advance(&mut self, budget: Duration, until: u64) -> Result<(), Failure> {
         let start = Instant::now();
         if let State::Preconditioning(preconditioning) = &mut self.state {
-            let thread = preconditioning.thread.as_ref().expect("the thread is taken once");
-            while !thread.is_finished() {
-                if start.elapsed() >= budget {
-                    return Ok(());
-                }
-                std::thread::sleep(Duration::from_millis(1));
-            }
-            let thread = preconditioning.thread.take().expect("the thread is taken once");
-            let Ok((simulation, outcome)) = thread.join() else {
+            let prepared = preconditioning.wait(|| start.elapsed() >= budget);
+            if prepared.is_err() {
                 self.state = State::Over;
-                return Err(Failure::Bug("preconditioning ended in a panic".to_owned()));
-            };
-            outcome?;
+            }
+            let Some(simulation) = prepared? else { return Ok(()) };
             self.state = match &self.save_drive {
                 Some(_) => State::Saving(simulation),
                 None => State::Playing { simulation, is_done: false },
@@ -348,11 +362,11 @@ impl Run {
 
 #[pyclass(frozen, name = "Result", module = "nandlab._core")]
 pub(crate) struct Outcome {
-    outputs: Outputs,
+    pub(crate) outputs: Outputs,
     #[pyo3(get)]
-    spec_toml: String,
+    pub(crate) spec_toml: String,
     #[pyo3(get)]
-    spec_hash: String,
+    pub(crate) spec_hash: String,
 }
 
 #[pymethods]

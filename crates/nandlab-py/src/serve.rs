@@ -4,12 +4,14 @@
 use crate::errors::RunError;
 #[cfg(target_os = "linux")]
 use crate::errors::failure_text;
+use crate::run::Outcome;
 use crate::spec::Spec;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// Serves a drive until the order `stop` or a signal. `ready` is called with the URIs when clients can connect. Returns
-/// state and results at the end, as JSON.
+/// Serves a drive until the order `stop` or a signal. `ready` is called when clients can connect, with the URIs and with
+/// what was resumed, if anything was: records, bytes of a torn tail, whether the session had ended cleanly. Returns state and
+/// results at the end, as JSON, and with the option `results` those of a run.
 #[cfg(target_os = "linux")]
 #[pyfunction]
 pub(crate) fn serve(
@@ -17,7 +19,7 @@ pub(crate) fn serve(
     spec: &Spec,
     options: &Bound<'_, PyDict>,
     ready: &Bound<'_, PyAny>,
-) -> PyResult<String> {
+) -> PyResult<(String, Option<Outcome>)> {
     if let Some(named) = spec.loaded.outside().first() {
         return Err(RunError::new_err(format!(
             "{} = \"{}\" is no built-in policy, and a live drive takes no others: replies would wait for the interpreter\n  \
@@ -36,18 +38,23 @@ pub(crate) fn serve(
     _spec: &Spec,
     _options: &Bound<'_, PyDict>,
     _ready: &Bound<'_, PyAny>,
-) -> PyResult<String> {
+) -> PyResult<(String, Option<Outcome>)> {
     Err(RunError::new_err("a drive can be served on Linux only"))
 }
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use super::{RunError, Spec, failure_text};
+    use super::{Outcome, RunError, Spec, failure_text};
+    use crate::replay::other_version;
+    use crate::simulation::outputs;
     use nandlab::base::units::Span;
+    use nandlab::report::RunFacts;
+    use nandlab_base::recording::{Header, RecordingError, fresh_id};
     use nandlab_live::backend::Backend;
     use nandlab_live::nbd::Export;
+    use nandlab_live::recording::{Recorded, Recorder, RecorderError, Sync};
     use nandlab_live::server::{Ended, Listener, Server, Settings, Stop};
-    use nandlab_live::simulated::{Options, Simulated, Speed, Unserved};
+    use nandlab_live::simulated::{Options, Resumed, Simulated, Speed, Unresumed, Unserved};
     use pyo3::prelude::*;
     use pyo3::types::PyDict;
     use std::net::SocketAddr;
@@ -68,8 +75,13 @@ mod linux {
         orders: PathBuf,
         is_spinning: bool,
         patience: Option<Span>,
-        cut_after: Option<u64>,
         options: Options,
+        /// The recording, and whether an existing one is gone on with.
+        recorded: Option<(Recorded, bool)>,
+        /// Whether the results of a run are wanted.
+        results: bool,
+        /// The folder at which relative paths of the spec start.
+        folder: String,
     }
 
     impl Wanted {
@@ -88,14 +100,22 @@ mod linux {
                 Some(factor) => Speed::Factor(factor),
                 None => Speed::Max { gather: value(options, "gather")?.unwrap_or(1) },
             };
+            let record: Option<PathBuf> = value(options, "record")?;
+            let journal: Option<PathBuf> = value(options, "journal")?;
+            let limit = value(options, "record_limit")?.unwrap_or(nandlab_live::recording::NO_LIMIT);
+            let sync = if value(options, "sync")?.unwrap_or(false) { Sync::Data } else { Sync::None };
+            let resumes = journal.is_some();
+            let recorded = record.or(journal).map(|path| (Recorded { path, limit, sync }, resumes));
             Ok(Self {
+                recorded,
+                results: value(options, "results")?.unwrap_or(false),
+                folder: value(options, "folder")?.unwrap_or_default(),
                 socket: value(options, "socket")?,
                 tcp: value(options, "tcp")?,
                 allow_remote: value(options, "allow_remote")?.unwrap_or(false),
                 orders: value(options, "orders")?.ok_or_else(|| missing("orders"))?,
                 is_spinning: value(options, "spin")?.unwrap_or(false),
                 patience: value::<u64>(options, "patience_ns")?.map(Span::from_ns),
-                cut_after: value(options, "cut_after")?,
                 options: Options {
                     speed,
                     memory_max: value(options, "memory")?.ok_or_else(|| missing("memory"))?,
@@ -123,9 +143,62 @@ mod linux {
     /// What the thread of the server tells the thread of Python.
     enum Told {
         /// Clients can connect to these URIs.
-        Ready(Vec<String>, Stop),
-        /// The server has ended, with its results as JSON.
-        Ended(Result<String, String>),
+        Ready(Vec<String>, Option<Resumed>, Stop),
+        /// The server has ended, with its results as JSON and, if they are wanted, those of a run.
+        Ended(Result<(String, Option<Outcome>), String>),
+    }
+
+    /// Why the recording in a folder is not that of this drive, if it is not.
+    fn check(header: &Header, ours: &Header) -> Result<(), String> {
+        if let Some(text) = other_version(header) {
+            return Err(text);
+        }
+        if header.spec == ours.spec {
+            return Ok(());
+        }
+        let differs = |line: &&str, other: &str| !line.is_empty() && !other.lines().any(|of| of == *line);
+        let lines = header.spec.lines().filter(|line| differs(line, &ours.spec));
+        let lines: Vec<String> = lines.take(5).map(|line| format!("  there: {line}")).collect();
+        Err(format!(
+            "the session there is of another spec\n{}\n  remedy: serve it with the spec that it began with, or name another \
+             folder with --data",
+            lines.join("\n")
+        ))
+    }
+
+    fn unresumed_text(unresumed: &Unresumed, recorded: &Recorded) -> String {
+        let path = recorded.path.display();
+        match unresumed {
+            Unresumed::Recorder(error) => error.to_string(),
+            Unresumed::Another(text) => format!("{path}: {text}"),
+            Unresumed::Refused(text) => format!("{path}: the session cannot be resumed: {text}"),
+            Unresumed::Stopped => "stopped before the session was resumed".to_owned(),
+        }
+    }
+
+    /// Begins the recording of a session, or goes on with one.
+    fn record(
+        drive: &mut Simulated,
+        recorded: &Recorded,
+        resumes: bool,
+        header: &Header,
+        watch: &mut dyn FnMut(f64) -> bool,
+    ) -> Result<Option<Resumed>, String> {
+        if resumes && recorded.path.exists() {
+            match drive.resume(recorded, |theirs| check(theirs, header), watch) {
+                Ok(resumed) => return Ok(Some(resumed)),
+                // The server was killed while it began its first session.
+                Err(Unresumed::Recorder(RecorderError::Unread(
+                    path,
+                    RecordingError::Foreign | RecordingError::Header(_),
+                ))) if std::fs::metadata(&path).is_ok_and(|of| of.len() < header.to_bytes().len() as u64) => {
+                    std::fs::remove_file(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+                }
+                Err(unresumed) => return Err(unresumed_text(&unresumed, recorded)),
+            }
+        }
+        drive.record_to(Recorder::create(recorded, header).map_err(|error| error.to_string())?);
+        Ok(None)
     }
 
     /// Builds and serves the drive.
@@ -134,16 +207,17 @@ mod linux {
         wanted: &Wanted,
         is_stopped: &AtomicBool,
         tell: &Sender<Told>,
-    ) -> Result<String, String> {
+    ) -> Result<(String, Option<Outcome>), String> {
         // Errors of the sockets come before the preconditioning, which may take long.
         let listeners = wanted.listeners()?;
         let orders = Listener::unix(&wanted.orders).map_err(|error| error.to_string())?;
-        let mut of_drive = spec.loaded.spec.clone();
-        if let Some(requests) = wanted.cut_after {
-            of_drive.power.cut_after_requests = requests;
-        }
         let mut watch = |_| !is_stopped.load(Ordering::Relaxed);
-        let mut drive = Simulated::build(&of_drive, &wanted.options, &mut watch).map_err(|unserved| match unserved {
+        if let Some((recorded, false)) = &wanted.recorded
+            && recorded.path.exists()
+        {
+            return Err(RecorderError::Exists(recorded.path.clone()).to_string());
+        }
+        let mut drive = Simulated::build(&spec.loaded.spec, &wanted.options, &mut watch).map_err(|unserved| match unserved {
             Unserved::Stopped => "stopped before the drive was preconditioned".to_owned(),
             Unserved::Failed(failure) => failure_text(&failure, &spec.loaded.hash()),
             Unserved::Load(path, error) => format!(
@@ -151,6 +225,17 @@ mod linux {
                 path.display()
             ),
         })?;
+        let mut resumed = None;
+        if let Some((recorded, resumes)) = &wanted.recorded {
+            let header = Header {
+                nandlab: env!("CARGO_PKG_VERSION").to_owned(),
+                spec: spec.loaded.to_toml(),
+                folder: wanted.folder.clone(),
+                seed: spec.loaded.spec.seed,
+                id: fresh_id(),
+            };
+            resumed = record(&mut drive, recorded, *resumes, &header, &mut watch)?;
+        }
         let spin = if wanted.is_spinning { SPIN } else { Span::ZERO };
         let usual = Settings::default();
         let patience = wanted.patience.unwrap_or(usual.patience);
@@ -165,7 +250,7 @@ mod linux {
         let uris = server.listeners().iter().map(Listener::uri).collect();
         let stop = server.stop();
         // The thread of Python waits for this one, so it hears.
-        let _ = tell.send(Told::Ready(uris, stop));
+        let _ = tell.send(Told::Ready(uris, resumed, stop));
         loop {
             match server.run(&mut drive) {
                 Ok(Ended::Interrupted) => {}
@@ -173,7 +258,16 @@ mod linux {
                 Err(error) => return Err(error.to_string()),
             }
         }
-        server.stat(&mut drive).map(|stat| stat.to_string())
+        let stat = server.stat(&mut drive)?.to_string();
+        drive.end(server.now())?;
+        let outcome = wanted.results.then(|| {
+            let spec_hash = spec.loaded.hash();
+            let facts = RunFacts { complete: true, spec_hash: spec_hash.clone(), ..RunFacts::default() };
+            let pts = drive.pts().cloned();
+            let outputs = outputs(drive.drive_mut(), &facts, pts.as_ref(), None);
+            Outcome { outputs, spec_toml: spec.loaded.to_toml(), spec_hash }
+        });
+        Ok((stat, outcome))
     }
 
     pub(super) fn serve(
@@ -181,7 +275,7 @@ mod linux {
         spec: &Spec,
         wanted: Wanted,
         ready: &Bound<'_, PyAny>,
-    ) -> PyResult<String> {
+    ) -> PyResult<(String, Option<Outcome>)> {
         let is_stopped = AtomicBool::new(false);
         let (tell, told) = channel();
         let told = Mutex::new(told);
@@ -201,7 +295,7 @@ mod linux {
         told: &Mutex<Receiver<Told>>,
         is_stopped: &AtomicBool,
         ready: &Bound<'_, PyAny>,
-    ) -> PyResult<String> {
+    ) -> PyResult<(String, Option<Outcome>)> {
         let mut stop: Option<Stop> = None;
         let mut raised = Ok(());
         // Whatever Python raises ends the server; an interrupt is no error.
@@ -217,13 +311,14 @@ mod linux {
                 told.lock().expect("only this thread locks it").recv_timeout(Duration::from_millis(50))
             });
             match heard {
-                Ok(Told::Ready(uris, handle)) => {
+                Ok(Told::Ready(uris, resumed, handle)) => {
                     if is_stopped.load(Ordering::Relaxed) {
                         handle.stop();
                     }
                     stop = Some(handle);
                     // A signal may come while Python shows the URIs.
-                    if let Err(error) = ready.call1((uris,)) {
+                    let resumed = resumed.map(|of| (of.records, of.torn, of.was_clean));
+                    if let Err(error) = ready.call1((uris, resumed)) {
                         end(error, &stop);
                     }
                 }

@@ -16,9 +16,12 @@ use nandlab::report::{
     Column, PreconditionSummary, RunFacts, Stretch, Summary, Table, Values, VerifiedSummary, power, smart,
 };
 use nandlab::runner::{Runner, Stopped, map_reads};
+use nandlab_base::recording::{Event, Recording, RecordingError};
+use nandlab_live::player::Player;
 use nandlab_trace::TraceError;
 use pyo3::PyErr;
 use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -152,9 +155,23 @@ impl Simulation {
         verify: bool,
         warm_up: u64,
     ) -> Result<Self, BuildError> {
+        let drive =
+            AnyDrive::new(&loaded.spec, &policies, verify, loaded.spec.output.timeline_operations, false)?;
+        Ok(Self::of(loaded, drive, policies, warm_up))
+    }
+
+    /// The simulation of a drive that was served, on which its recording is played.
+    pub(crate) fn of_recording(loaded: &Loaded, verify: bool) -> Result<Self, BuildError> {
+        let drive = AnyDrive::new(&loaded.spec, &[], verify, loaded.spec.output.timeline_operations, true)?;
+        let mut simulation = Self::of(loaded, drive, Vec::new(), 0);
+        simulation.has_clients = false;
+        Ok(simulation)
+    }
+
+    fn of(loaded: &Loaded, drive: AnyDrive, policies: Vec<Chosen>, warm_up: u64) -> Self {
         let spec = &loaded.spec;
-        Ok(Self {
-            drive: AnyDrive::new(spec, &policies, verify, spec.output.timeline_operations)?,
+        Self {
+            drive,
             policies,
             hash: loaded.hash(),
             pts: None,
@@ -163,7 +180,7 @@ impl Simulation {
             warm_up_left: warm_up,
             stretch: None,
             lived: None,
-        })
+        }
     }
 
     /// Whether the drive has policies in Python.
@@ -237,22 +254,46 @@ impl Simulation {
                 *warm_up_left -= 1;
                 return;
             }
-            if let Some([arrival, completed, op, offset, length, failed, client]) = rows {
-                arrival.push(done.request.arrival.ns());
-                completed.push(done.completed.ns());
-                op.push(done.request.op as u64);
-                offset.push(done.request.offset);
-                length.push(done.request.len);
-                failed.push(done.failed.map_or(0, |reason| reason as u64 + 1));
-                if has_clients {
-                    client.push(done.request.tag.queue.into());
-                }
-            }
+            keep_row(rows, has_clients, done);
         };
         match on!(&mut self.drive, drive => runner.run(drive, requests, on_completed)) {
             Ok(progress) => Ok(progress.is_done),
             Err(error) => Err(run_failure(error, &self.hash, &self.policies)),
         }
+    }
+
+    /// Plays at most `records` more records; returns the last event that was played, and whether it was the last of the
+    /// recording.
+    pub(crate) fn play_recording<R: Read>(
+        &mut self,
+        player: &mut Player,
+        recording: &mut Recording<R>,
+        records: u64,
+    ) -> Result<(Option<Event>, bool), Failure> {
+        let mut last = None;
+        for _ in 0..records {
+            let number = recording.records();
+            let Some(entry) = recording.next().map_err(|error| Failure::Run(unread_text(&error)))? else {
+                return Ok((last, true));
+            };
+            on!(&mut self.drive, drive => {
+                let given = player.give(drive, &entry);
+                if let Some(failure) = drive.failure() {
+                    return Err(drive_failure(failure, &self.hash, &self.policies));
+                }
+                given.map_err(|why| Failure::Run(format!("record {number} of the recording: {why}")))?;
+                for done in drive.completions() {
+                    keep_row(&mut self.requests, false, &done);
+                }
+            });
+            last = Some(entry.event);
+        }
+        Ok((last, false))
+    }
+
+    /// Requests that have ended.
+    pub(crate) fn requests_ended(&self) -> u64 {
+        on!(&self.drive, drive => drive.requests_ended())
     }
 
     /// Begins a stretch of the drive's life.
@@ -319,45 +360,74 @@ impl Simulation {
     }
 
     pub(crate) fn finish(&mut self, facts: &RunFacts) -> Outputs {
-        on!(&mut self.drive, drive => drive.finish_stats());
-        let summary = Summary {
-            precondition: self.pts.as_ref().map(|pts| PreconditionSummary {
-                waf_by_round: pts.waf.clone(),
-                // `null` if there was no round.
-                steady: (!pts.waf.is_empty()).then_some(pts.is_steady),
-            }),
-            verified: self
-                .drive
-                .oracle()
-                .map(|oracle| VerifiedSummary { page_reads_checked: oracle.checked }),
-            ..on!(&self.drive, drive => Summary::of(drive, facts))
-        };
-        let mut tables = on!(&self.drive, drive => tables::of(drive));
+        let verified =
+            self.drive.oracle().map(|oracle| VerifiedSummary { page_reads_checked: oracle.checked });
+        let pts = self.pts.as_ref();
+        let mut outputs = on!(&mut self.drive, drive => outputs(drive, facts, pts, verified));
         if let Some(columns) = &self.requests {
             let names = ["arrival_ns", "completed_ns", "op", "offset", "length", "failed", "client"];
             let names = &names[..if self.has_clients { 7 } else { 6 }];
             let column =
                 |(name, values): (&&'static str, &Vec<u64>)| Column::new(*name, Values::U64(values.clone()));
             let columns = names.iter().zip(columns).map(column).collect();
-            tables.push(Table { name: "requests", columns });
+            outputs.tables.push(Table { name: "requests", columns });
         }
-        // The speed of the simulation counts the warm-up too.
-        let sim = serde_json::json!({
-            "page_operations": self.page_operations(),
-            "requests": on!(&self.drive, drive => drive.requests_ended()),
-        });
-        Outputs {
-            summary: pretty(&summary),
-            smart: pretty(&on!(&self.drive, drive => smart(drive))),
-            power: on!(&self.drive, drive => power(drive)).map(|power| pretty(&power)),
-            sim: pretty(&sim),
-            tables,
-            timeline: self
-                .drive
-                .timeline()
-                .map(|timeline| timeline.to_json(on!(&self.drive, drive => drive.now()))),
+        outputs.timeline =
+            self.drive.timeline().map(|timeline| timeline.to_json(on!(&self.drive, drive => drive.now())));
+        outputs
+    }
+}
+
+/// Adds a row of the table of the requests, by column, if there is one.
+fn keep_row(rows: &mut Option<[Vec<u64>; 7]>, has_clients: bool, done: &Completion) {
+    if let Some([arrival, completed, op, offset, length, failed, client]) = rows {
+        arrival.push(done.request.arrival.ns());
+        completed.push(done.completed.ns());
+        op.push(done.request.op as u64);
+        offset.push(done.request.offset);
+        length.push(done.request.len);
+        failed.push(done.failed.map_or(0, |reason| reason as u64 + 1));
+        if has_clients {
+            client.push(done.request.tag.queue.into());
         }
     }
+}
+
+/// The results of a drive at the end of a run or of a session, without the table of the requests and the timeline.
+pub(crate) fn outputs<P: Probe>(
+    drive: &mut Drive<P>,
+    facts: &RunFacts,
+    pts: Option<&nandlab::drive::PtsOutcome>,
+    verified: Option<VerifiedSummary>,
+) -> Outputs {
+    drive.finish_stats();
+    let summary = Summary {
+        precondition: pts.map(|pts| PreconditionSummary {
+            waf_by_round: pts.waf.clone(),
+            // `null` if there was no round.
+            steady: (!pts.waf.is_empty()).then_some(pts.is_steady),
+        }),
+        verified,
+        ..Summary::of(drive, facts)
+    };
+    // The speed of the simulation counts the warm-up too.
+    let sim = serde_json::json!({
+        "page_operations": drive.page_operations(),
+        "requests": drive.requests_ended(),
+    });
+    Outputs {
+        summary: pretty(&summary),
+        smart: pretty(&smart(drive)),
+        power: power(drive).map(|power| pretty(&power)),
+        sim: pretty(&sim),
+        tables: tables::of(drive),
+        timeline: None,
+    }
+}
+
+/// Why a recording cannot be read, with the remedy.
+pub(crate) fn unread_text(error: &RecordingError) -> String {
+    format!("{error}\n  remedy: {}", error.remedy())
 }
 
 /// Formats a result as the JSON of its file.

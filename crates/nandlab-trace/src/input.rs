@@ -7,6 +7,7 @@
 use crate::error::{ErrorKind, Position, TraceError};
 use crate::stamp::{ReadBytes, Stamp, now};
 use crate::unpack::{Open, Refusal, unpack};
+use nandlab_base::recording::RecordingError;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -383,6 +384,9 @@ fn pump(
 }
 
 fn stream_error(path: &Path, what: &str, e: &io::Error) -> TraceError {
+    if let Some(error) = e.get_ref().and_then(|inner| inner.downcast_ref::<RecordingError>()) {
+        return TraceError::new(ErrorKind::Io, error.to_string(), error.remedy()).in_file(path);
+    }
     let message = if e.kind() == io::ErrorKind::UnexpectedEof {
         format!("the {what} is cut short ({e})")
     } else {

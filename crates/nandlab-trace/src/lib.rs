@@ -31,6 +31,7 @@ mod parse;
 mod part;
 mod play;
 mod reading;
+mod recorded;
 mod records;
 mod repeat;
 mod source;

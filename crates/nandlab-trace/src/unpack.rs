@@ -4,6 +4,7 @@
 //! An archive holds one trace. The list of its files is read first, from the file once more, so that an archive of several
 //! files is refused before a request is played; a pipe, which cannot be read again, may not be an archive.
 
+use crate::recorded::{Requests, is_recording};
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 
 /// Bytes at the start of a stream that decide what it is: a header of a tar archive.
@@ -63,6 +64,11 @@ pub(crate) fn unpack(raw: Stream, again: Again<'_>) -> Result<(&'static str, Str
             check_tar(again, depth)?;
             reader.stream =
                 Box::new(TarMember::first(reader.stream).map_err(|e| reader_error("tar archive", e))?);
+        } else if is_recording(&head) {
+            let whole = std::mem::replace(&mut reader.stream, Box::new(io::empty()));
+            let requests = Requests::of(io::BufReader::with_capacity(1 << 16, whole));
+            let requests = requests.map_err(|e| reader_error("recording", io::Error::other(e)))?;
+            return Ok(("recording", Box::new(requests)));
         } else if !reader.decompressed(&head)? {
             break;
         }

@@ -42,6 +42,10 @@ nandlab live stat --socket /run/user/1000/nandlab/db.sock --json | jq .iops
         command.define(functools.partial(_give, order))
         command.add_argument("--socket", type=Path, metavar="PATH", help="The socket of the drive's clients.")
         command.add_json()
+    mark = parser.add_command("mark", "Write a mark into the recording of the session.")
+    mark.define(_mark)
+    mark.add_argument("text", nargs="?", default="", metavar="TEXT", help="A text of one line.")
+    mark.add_argument("--socket", type=Path, metavar="PATH", help="The socket of the drive's clients.")
     mount = parser.add_command(
         "mount",
         "Mount the drive's file system through nbdfuse and a loop device, again after a power loss; needs root.",
@@ -61,6 +65,12 @@ def _mount(options: argparse.Namespace) -> End:
     if not options.place.is_dir():
         raise OutputError(f"{options.place} is no folder\n  remedy: create it, or name another")
     live.Drive(options.socket or _only()).mount(options.place, options.fs)
+    return End()
+
+
+def _mark(options: argparse.Namespace) -> End:
+    marked = live.Drive(options.socket or _only()).mark(options.text)
+    say(f"marked at {units.duration(marked['at_s'])} of simulated time")
     return End()
 
 

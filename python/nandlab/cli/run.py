@@ -5,11 +5,16 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nandlab import units
 from nandlab.cli.app import End, Parser, stop
 from nandlab.cli.output import fail, load_policies, make_console, say_data, show_reading, show_title, warn_of_others
+from nandlab.errors import OutputError
 from nandlab.spec import read_spec
+
+if TYPE_CHECKING:
+    from nandlab.results import RunResult
 
 
 def add(parser: Parser) -> None:
@@ -19,19 +24,22 @@ def add(parser: Parser) -> None:
         "The result directory appears under its name only when all its files are written.",
         "After the first request, Ctrl-C, SIGTERM or SIGHUP ends the run and keeps the result so far; summary.json "
         'then has "complete": false. A second signal discards the result.',
+        "In place of a spec the command takes the recording of a live drive (`nandlab serve --record`), and plays that "
+        "session again: the results have the bytes of the session's own, whatever its speed was.",
         "Exit status: see `nandlab --help`.",
         examples="""
 nandlab run examples/demo.toml
 nandlab run examples/demo.toml --set drive.op=0.28 --out out/op28
 nandlab run examples/demo.toml --fio job.fio
 nandlab run examples/demo.toml --json | jq .waf
+nandlab run session.rec
 """,
     )
     parser.add_argument(
         "spec",
         type=Path,
         metavar="SPEC.toml",
-        help="The spec. A relative path in the spec starts at the directory of the spec.",
+        help="The spec, or a recording. A relative path in the spec starts at the directory of the spec.",
     )
     parser.add_sets()
     parser.add_policies()
@@ -68,6 +76,8 @@ def run(options: argparse.Namespace) -> End:
     from nandlab import simulate
     from nandlab.progress import RunProgress
 
+    if simulate.is_recording(options.spec):
+        return _replay(options)
     load_policies(options)
     if options.fio is None:
         checked = read_spec(options.spec, options.sets)
@@ -91,9 +101,7 @@ def run(options: argparse.Namespace) -> End:
                 name=name,
             )
     except simulate.Stopped:
-        when = "in the warm-up" if progress.has_begun else "before the first request"
-        fail(f"{stop} {when}: there is no result")
-        return End(stop.status)
+        return _without_result(progress.has_begun)
     stopped = bool(stop) and not result.complete
     if options.json:
         say_data(result.summary_text)
@@ -108,6 +116,16 @@ def run(options: argparse.Namespace) -> End:
             show_reading(console, read_as)
             warn_of_others(read_as, "workload.format")
         show_run(result, console)
+    return _end(result, stopped, directory)
+
+
+def _without_result(has_begun: bool) -> End:
+    when = "in the warm-up" if has_begun else "before the first request"
+    fail(f"{stop} {when}: there is no result")
+    return End(stop.status)
+
+
+def _end(result: RunResult, stopped: bool, directory: Path) -> End:
     if not result.complete:
         how = stop if stopped else "not complete"
         fail(
@@ -115,3 +133,41 @@ def run(options: argparse.Namespace) -> End:
             '(summary.json: "complete": false)'
         )
     return End(stop.status if stopped else 0, f"the result is in {directory}")
+
+
+#: Options of a run that a recording cannot have, with what they would change.
+_NOT_OF_RECORDINGS = {"sets": "--set", "policies": "--policy", "fio": "--fio", "save_drive": "--save-drive"}
+
+
+def _replay(options: argparse.Namespace) -> End:
+    """Play the session of a live drive again."""
+    from nandlab import simulate
+    from nandlab.progress import RunProgress
+
+    for key, option in _NOT_OF_RECORDINGS.items():
+        if getattr(options, key):
+            raise OutputError(
+                f"{option}: {options.spec} is a recording, and is played as the session was\n  remedy: leave it out; "
+                "for another drive the requests of a recording are a trace: workload.trace of a spec names the file"
+            )
+    name = options.spec.stem
+    directory = options.out or Path("out") / name
+    try:
+        with RunProgress(name, stop, bar=not options.json) as progress, stop.deferred():
+            result = simulate.replay(
+                options.spec, directory, progress, verify=options.verify, force=options.force, name=name
+            )
+    except simulate.Stopped:
+        return _without_result(progress.has_begun)
+    stopped = bool(stop) and not result.complete
+    if options.json:
+        say_data(result.summary_text)
+    else:
+        from nandlab.screen import show_run
+
+        console = make_console()
+        show_title(console, name, str(directory))
+        show_run(result, console)
+    if not result.complete and not stopped:
+        fail("the recording has no end of the session: its server was killed; the result is that up to its last record")
+    return _end(result, stopped, directory)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import math
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,12 @@ from nandlab import _core, live, memory, units
 from nandlab.cli.app import End, Parser, stop
 from nandlab.cli.output import fail, say, say_data
 from nandlab.errors import OutputError
+from nandlab.results import Measured, OutputDirectory, RunResult
+from nandlab.simulate import peak_rss_bytes
 from nandlab.spec import read_spec
 
+#: The recording of the session in the folder of --data.
+JOURNAL = "session.rec"
 #: Units of a time, in nanoseconds.
 _TIMES = {"us": 1e3, "ms": 1e6, "s": 1e9, "min": 60e9, "h": 3600e9}
 
@@ -25,7 +31,7 @@ def add(parser: Parser) -> None:
         serve,
         "Clients connect over NBD (network block device): qemu, nbdcopy, fio, libnbd, and through nbdfuse every file "
         "system. The URI is the first line of the output. The drive begins as its spec preconditions it; data of "
-        "preconditioning reads as zeros. The data is gone when the server ends.",
+        "preconditioning reads as zeros. The data is gone when the server ends, unless --data names a folder for it.",
         "`nandlab live` gives orders to the drive: it cuts power, and shows the results so far. Ctrl-C, SIGTERM or "
         "`nandlab live stop` ends the server, which then prints its results.",
         examples="""
@@ -33,6 +39,8 @@ nandlab serve drive.toml
 nandlab serve drive.toml --speed max --socket /run/user/1000/nandlab/db.sock
 nandlab serve drive.toml --tcp 127.0.0.1:10809
 nandlab serve drive.toml --cut-every 30s
+nandlab serve drive.toml --record session.rec    # nandlab run session.rec: the same results again
+nandlab serve drive.toml --data ~/db-drive       # the next call goes on with the drive
 """,
     )
     parser.add_argument("spec", type=Path, metavar="SPEC.toml", help="The spec. Its workload is not used.")
@@ -78,8 +86,33 @@ nandlab serve drive.toml --cut-every 30s
         "--data",
         type=Path,
         metavar="DIR",
-        help="A folder for the data that exceeds half of the memory that the drive leaves free; without it such data "
-        "is refused.",
+        help="A folder that keeps the drive: it holds the recording of the session, with which the next call goes on, "
+        "after a server that was killed too, and the data that exceeds half of the memory that the drive leaves free; "
+        "without a folder such data is refused.",
+    )
+    parser.add_argument(
+        "--record",
+        type=Path,
+        metavar="FILE",
+        help="Record the session in a new file: all requests with their data, power failures and orders. `nandlab run "
+        "FILE` plays it again, and for other drives it is a trace.",
+    )
+    parser.add_argument(
+        "--record-limit",
+        metavar="SIZE",
+        help="The longest recording, such as 10GiB; the server ends before it would be longer.",
+    )
+    parser.add_argument(
+        "--sync",
+        action="store_true",
+        help="The recording is on the disk before the reply to a flush or a write with FUA leaves, so that it outlives "
+        "this machine, and not only the server.",
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="Write the results of the session to this directory, as `nandlab run` does.",
     )
     parser.add_argument(
         "--cut-every",
@@ -91,6 +124,7 @@ nandlab serve drive.toml --cut-every 30s
         "--cut-after", type=int, metavar="N", help="Power fails once, and returns at once, after N completed requests."
     )
     parser.add_json()
+    parser.add_force()
 
 
 def serve(options: argparse.Namespace) -> End:
@@ -102,10 +136,14 @@ def serve(options: argparse.Namespace) -> End:
         raise OutputError(
             "--patience: simulated time waits for clients only with --speed max\n  remedy: leave out --patience"
         )
+    _check_recording(options)
     for name, value in (("--gather", options.gather), ("--cut-after", options.cut_after)):
         if value is not None and not 1 <= value < 2**31:
             raise OutputError(f"{name}: {value} is not from 1 to 2^31 - 1")
     spec = read_spec(options.spec, options.sets)
+    if options.cut_after is not None:
+        _check_cut_after(json.loads(spec.canonical_json()))
+        spec = spec.with_([f"power.cut_after_requests={options.cut_after}"])
     settings = json.loads(spec.canonical_json())
     _check(settings, options)
     needed = memory.check(spec, serve=True)
@@ -115,6 +153,7 @@ def serve(options: argparse.Namespace) -> End:
     orders = live.orders_path(path)
     _make_folder(path.parent)
     free = memory.available()
+    journal = None if options.data is None else options.data / JOURNAL
     values = {
         "socket": path,
         "tcp": options.tcp,
@@ -127,14 +166,27 @@ def serve(options: argparse.Namespace) -> End:
         "data": options.data,
         "cut_every_ns": None if options.cut_every is None else _nanoseconds("--cut-every", options.cut_every),
         "patience_ns": None if options.patience is None else _nanoseconds("--patience", options.patience),
-        "cut_after": options.cut_after,
+        "record": options.record,
+        "journal": journal,
+        "record_limit": None if options.record_limit is None else _bytes("--record-limit", options.record_limit),
+        "sync": options.sync,
+        "results": options.out is not None,
+        "folder": str(options.spec.parent.absolute()),
     }
 
-    def ready(uris: list[str]) -> None:
+    def ready(uris: list[str], resumed: tuple[int, int, bool] | None) -> None:
         for uri in uris:
             print(uri, flush=True)
+        if resumed is not None:
+            for line in _resumed(journal, *resumed):
+                fail(line)
 
-    result: dict[str, Any] = json.loads(_core.serve(spec, values, ready))
+    begin = time.perf_counter()
+    with OutputDirectory(options.out, force=options.force) if options.out else contextlib.nullcontext() as output:
+        stat, outcome = _core.serve(spec, values, ready)
+        if output is not None and outcome is not None:
+            _write(output, outcome, options.spec.stem, time.perf_counter() - begin)
+    result: dict[str, Any] = json.loads(stat)
     if options.json:
         say_data(json.dumps(result, indent=2))
     else:
@@ -150,10 +202,65 @@ def _check(settings: dict[str, Any], options: argparse.Namespace) -> None:
             "precondition.map_reads: what clients will read is not known when a drive is served\n"
             "  remedy: --set precondition.map_reads=false, and precondition.method to fill the drive"
         )
-    if options.cut_after is not None and settings.get("power", {}).get("cut_at"):
-        raise OutputError("--cut-after: power.cut_at lets power fail at a time\n  remedy: choose one of them")
     if options.data is not None and not options.data.is_dir():
         raise OutputError(f"--data: {options.data} is no folder\n  remedy: create it, or name another")
+
+
+def _check_cut_after(settings: dict[str, Any]) -> None:
+    if settings.get("power", {}).get("cut_at"):
+        raise OutputError("--cut-after: power.cut_at lets power fail at a time\n  remedy: choose one of them")
+
+
+def _check_recording(options: argparse.Namespace) -> None:
+    """Refuse options of recordings that do not go together."""
+    if options.record is not None and options.data is not None:
+        raise OutputError(
+            f"--record: {options.data} of --data holds a recording already\n  remedy: leave out --record, and name "
+            f"{options.data / JOURNAL} where a recording is wanted"
+        )
+    for name, value in (("--record-limit", options.record_limit), ("--sync", options.sync or None)):
+        if value is not None and options.record is None and options.data is None:
+            raise OutputError(f"{name}: nothing is recorded\n  remedy: add --record FILE or --data DIR")
+
+
+def _bytes(option: str, text: str) -> int:
+    """The value of an option that is a size."""
+    found = re.fullmatch(r"([0-9]+) ?(?:([KMGT])iB|B)?", text)
+    if found is None:
+        raise OutputError(f"{option}: {text} is no size\n  remedy: write for example 10GiB (B, KiB, MiB, GiB, TiB)")
+    number = int(found[1]) << (10 * " KMGT".index(found[2] or " "))
+    if not 1 << 16 <= number < 1 << 62:
+        raise OutputError(f"{option}: {text} is not from 64KiB to 4096PiB")
+    return number
+
+
+def _resumed(journal: Path | None, records: int, torn: int, was_clean: bool) -> list[str]:
+    """What is said of a session that goes on."""
+    if records == 0:
+        return []
+    lines = [f"note: {journal}: the drive goes on after {units.count(records)} records"]
+    if torn:
+        lines.append(
+            f"note: {units.count(torn)} bytes of a record that was not whole were dropped: no reply was sent for it"
+        )
+    if not was_clean:
+        lines.append("note: the last server was killed: its requests were completed, and then power failed")
+    return lines
+
+
+def _write(output: OutputDirectory, outcome: _core.Result, name: str, wall_s: float) -> None:
+    """Write the results of the session."""
+    counted = json.loads(outcome.sim)
+    measured = Measured(
+        page_operations=counted["page_operations"],
+        requests=counted["requests"],
+        wall_s=round(wall_s, 6),
+        precondition_wall_s=0.0,
+        requests_per_s=round(counted["requests"] / wall_s, 3),
+        page_ops_per_s=round(counted["page_operations"] / wall_s, 3),
+        peak_rss_mb=round(peak_rss_bytes() / 1e6, 3),
+    )
+    RunResult.from_core(outcome, name, measured).write_to(output)
 
 
 def _make_folder(folder: Path) -> None:

@@ -6,7 +6,8 @@ use std::io::{BufReader, Read};
 use nandlab_base::recording::{Header, Recording, RecordingError};
 
 use super::{Backend, DriveOp, Entry, Event, Pace, Purpose, Simulated, Time, units_of};
-use crate::recording::{Player, Recorded, Recorder, RecorderError};
+use crate::player::Player;
+use crate::recording::{Recorded, Recorder, RecorderError};
 
 /// Records that are played between two looks at whether to stop.
 const WATCHED: u64 = 1024;

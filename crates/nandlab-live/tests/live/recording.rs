@@ -6,10 +6,10 @@ use nandlab::drive::Drive;
 use nandlab::drive::spec::{self, Spec};
 use nandlab::probe::Probe;
 use nandlab::report::{RunFacts, Summary, Taps, power};
-use nandlab::sched::Watcher;
 use nandlab_base::recording::{Event, Header, Recording};
 use nandlab_live::backend::{Backend, Errno, Op, Order, Request};
-use nandlab_live::recording::{NO_LIMIT, Player, Recorded, Recorder, RecorderError, Sync};
+use nandlab_live::player::{Player, Sequences};
+use nandlab_live::recording::{NO_LIMIT, Recorded, Recorder, RecorderError, Sync};
 use nandlab_live::simulated::{Options, Resumed, Simulated, Speed, Unresumed};
 use proptest::prelude::*;
 use std::fs::File;
@@ -46,28 +46,13 @@ fn spec_of(sets: &[&str]) -> Spec {
 }
 
 fn header() -> Header {
-    Header { nandlab: "test".to_owned(), spec: String::new(), seed: 1, id: 5 }
+    Header { nandlab: "test".to_owned(), spec: String::new(), folder: String::new(), seed: 1, id: 5 }
 }
 
 fn recording(sets: &[&str], options: &Options, recorded: &Recorded) -> Simulated {
     let mut drive = drive(sets, options);
     drive.record_to(Recorder::create(recorded, &header()).unwrap());
     drive
-}
-
-/// Keeps sequence numbers, as the observer of a served drive does.
-struct Sequences;
-
-impl Watcher for Sequences {
-    fn sees_phases(&self) -> bool {
-        false
-    }
-}
-
-impl Probe for Sequences {
-    fn needs_sequences(&self) -> bool {
-        true
-    }
 }
 
 /// The results of a drive at the end of a session: summary, record of power losses, series and latencies.

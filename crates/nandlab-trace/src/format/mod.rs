@@ -11,6 +11,7 @@ mod columns;
 mod etw;
 mod fio_iolog;
 mod ftrace;
+mod recording;
 mod rows;
 mod vscsi;
 
@@ -198,6 +199,7 @@ impl FormatInfo {
             Format::Etw => &etw::INFO,
             Format::Biosnoop => &biosnoop::INFO,
             Format::Ftrace => &ftrace::INFO,
+            Format::Recording => &recording::INFO,
         }
     }
 

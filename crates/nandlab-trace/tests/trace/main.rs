@@ -8,5 +8,6 @@ mod damaged;
 mod distributed;
 mod profiles;
 mod real_traces;
+mod recorded;
 mod round_trip;
 mod traps;
