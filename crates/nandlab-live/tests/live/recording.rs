@@ -201,9 +201,10 @@ fn all_bytes(drive: &mut Simulated) -> Vec<u8> {
 /// after the drive has been resumed from it.
 #[test]
 fn flushed_data_outlives_a_killed_server() {
-    for kind in 0..KINDS.len() - 1 {
+    // Planar MLC without a capacitor loses flushed pages to torn programs.
+    for sets in &KINDS[..KINDS.len() - 1] {
         let place = Place::new();
-        let mut first = recording(KINDS[kind], &options(MAX), &place.recorded());
+        let mut first = recording(sets, &options(MAX), &place.recorded());
         // By flush: bytes of the file when its reply could leave, and the number of the newest write of each LPN before it.
         let mut flushed: Vec<(u64, [u64; 30])> = Vec::new();
         let mut newest = [0u64; 30];
@@ -223,7 +224,7 @@ fn flushed_data_outlives_a_killed_server() {
         ends.extend([ends[3] + 5, ends[10] + 1000, ends[20] + 4100]);
         for end in ends {
             std::fs::write(&place.0, &bytes[..end]).unwrap();
-            let mut second = drive(KINDS[kind], &options(MAX));
+            let mut second = drive(sets, &options(MAX));
             let Resumed { was_clean, .. } =
                 second.resume(&place.recorded(), |_| Ok(()), &mut |_| true).unwrap();
             assert!(!was_clean);
@@ -239,7 +240,7 @@ fn flushed_data_outlives_a_killed_server() {
             second.end(Time::START).unwrap();
             let expected = results(second.drive_mut());
             drop(second);
-            assert_eq!(replayed(&place.0, KINDS[kind]).0, expected);
+            assert_eq!(replayed(&place.0, sets).0, expected);
         }
     }
 }
