@@ -8,6 +8,7 @@ from .drive import CachePages, Capacitor, Completion, Drive
 from .errors import OutputError
 from .lifetime import Life, LifeStopped, life
 from .pages import report
+from .power_test.test import PowerTest, powertest
 from .python_policies import param, policy
 from .rber import Reliability, reliability
 from .results import RunResult
@@ -31,6 +32,7 @@ __all__ = [
     "LifeStopped",
     "NandlabError",
     "OutputError",
+    "PowerTest",
     "Progress",
     "Reliability",
     "RunError",
@@ -50,6 +52,7 @@ __all__ = [
     "param",
     "policies",
     "policy",
+    "powertest",
     "presets",
     "reliability",
     "report",

@@ -14,13 +14,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -97,31 +98,27 @@ class Drive:
         """The server ends; the result is that of `stat`."""
         return self._order("stop")
 
-    def mount(self, place: str | os.PathLike[str], kind: str = "ext4") -> None:
+    def mount(
+        self,
+        place: str | os.PathLike[str],
+        kind: str = "ext4",
+        *,
+        options: str = "",
+        make: Sequence[str] = (),
+    ) -> None:
         """Mount the drive's file system on `place`, through nbdfuse and a loop device; needs root.
 
-        A drive without a file system gets one, by the program `mkfs.KIND`. What is mounted of the drive, such as before
-        a power loss, is unmounted first.
+        A drive without a file system gets one, by the program `mkfs.KIND` or by the command `make`, to which the device
+        is added. `options` are those of `mount -o`. What is mounted of the drive, such as before a power loss, is
+        unmounted first.
         """
         self.unmount()
-        file = self._file
-        file.parent.mkdir(mode=0o700, exist_ok=True)
-        uri = self.uri or f"nbd+unix:///?socket={self.path.absolute()}"
-        try:
-            fuse = subprocess.Popen(["nbdfuse", file, uri], start_new_session=True, stdout=subprocess.DEVNULL)
-        except FileNotFoundError:
-            raise OutputError("nbdfuse is missing\n  remedy: install it (Debian: libnbd-bin)") from None
-        deadline = time.monotonic() + 30
-        while not file.exists():
-            if fuse.poll() is not None or time.monotonic() > deadline:
-                fuse.terminate()
-                raise OutputError(f"nbdfuse cannot make {self.path} a file: is power on, and are you root?")
-            time.sleep(0.01)
+        file = self._make_file()
         try:
             disk = _run("losetup", "--find", "--show", file).strip()
             if not _run("blkid", "-p", disk, may_fail=True):
-                _run(f"mkfs.{kind}", "-q", disk)
-            _run("mount", disk, place)
+                _run(*(make or (f"mkfs.{kind}", "-q")), disk)
+            _run("mount", *(["-o", options] if options else []), disk, place)
         except OutputError:
             self.unmount()
             raise
@@ -138,6 +135,34 @@ class Drive:
                     _run("umount", "-l", place)
             _run("losetup", "-d", disk, may_fail=True)
         _run("umount", "-l", self._file.parent, may_fail=True)
+
+    @contextlib.contextmanager
+    def as_file(self) -> Iterator[Path]:
+        """The drive as a file, through nbdfuse, while the block runs; an ordinary user can do that."""
+        file = self._make_file()
+        try:
+            yield file
+        finally:
+            for command in (["fusermount3", "-u"], ["fusermount", "-u"], ["umount"]):
+                if shutil.which(command[0]) and _run(*command, file.parent, may_fail=True, tells=True):
+                    break
+
+    def _make_file(self) -> Path:
+        """Let nbdfuse make the drive a file."""
+        file = self._file
+        file.parent.mkdir(mode=0o700, exist_ok=True)
+        uri = self.uri or f"nbd+unix:///?socket={self.path.absolute()}"
+        try:
+            fuse = subprocess.Popen(["nbdfuse", file, uri], start_new_session=True, stdout=subprocess.DEVNULL)
+        except FileNotFoundError:
+            raise OutputError("nbdfuse is missing\n  remedy: install it (Debian: libnbd-bin)") from None
+        deadline = time.monotonic() + 30
+        while not file.exists():
+            if fuse.poll() is not None or time.monotonic() > deadline:
+                fuse.terminate()
+                raise OutputError(f"nbdfuse cannot make {self.path} a file: is power on, and are you root?")
+            time.sleep(0.01)
+        return file
 
     @property
     def _file(self) -> Path:

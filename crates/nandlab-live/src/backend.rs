@@ -208,6 +208,11 @@ pub trait Backend {
         false
     }
 
+    /// Takes a line that a program has acknowledged, at the time `now`.
+    fn acknowledged(&mut self, now: Time, line: &[u8]) {
+        let _ = (now, line);
+    }
+
     /// Carries out an order, at the time `now`.
     ///
     /// # Errors

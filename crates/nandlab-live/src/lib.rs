@@ -5,6 +5,7 @@
 //! - [`memory`]: a drive that is nothing but memory: the server without a simulation.
 //! - `recording` (Unix): the file that records what a drive was given, as its journal.
 //! - [`player`]: playing such a file on a drive.
+//! - [`moments`]: the moments of a session at which a power cut is worth trying.
 //! - `contents` (Unix): the data of a simulated drive, keyed by LPN and version.
 //! - `simulated` (Unix): a simulated drive behind the server.
 //! - `server` (Linux): one thread that serves many connections over Unix sockets and TCP.
@@ -17,6 +18,7 @@ pub mod backend;
 #[cfg(unix)]
 pub mod contents;
 pub mod memory;
+pub mod moments;
 pub mod nbd;
 pub mod player;
 #[cfg(unix)]

@@ -9,6 +9,7 @@ mod errors;
 mod interrupt;
 mod parquet;
 mod policy;
+mod power_test;
 mod reliability;
 mod replay;
 mod run;
@@ -31,6 +32,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<spec::Spec>()?;
     module.add_class::<run::Run>()?;
     module.add_class::<replay::Replay>()?;
+    #[cfg(unix)]
+    module.add_class::<power_test::Cutter>()?;
+    module.add_function(wrap_pyfunction!(power_test::recording_moments, module)?)?;
     module.add_function(wrap_pyfunction!(replay::recording_header, module)?)?;
     module.add_class::<policy::Policy>()?;
     module.add_class::<policy::Random>()?;

@@ -49,7 +49,7 @@ pub(crate) struct Replay {
 }
 
 /// Opens a recording.
-fn open(path: &Path) -> Result<(Recording<BufReader<File>>, u64), String> {
+pub(crate) fn open(path: &Path) -> Result<(Recording<BufReader<File>>, u64), String> {
     let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let file = File::open(path).map_err(|error| failed(&error))?;
     let bytes = file.metadata().map_err(|error| failed(&error))?.len();

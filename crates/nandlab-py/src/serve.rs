@@ -78,6 +78,8 @@ mod linux {
         options: Options,
         /// The recording, and whether an existing one is gone on with.
         recorded: Option<(Recorded, bool)>,
+        /// The named pipe of acknowledged lines.
+        acks: Option<PathBuf>,
         /// Whether the results of a run are wanted.
         results: bool,
         /// The folder at which relative paths of the spec start.
@@ -108,6 +110,7 @@ mod linux {
             let recorded = record.or(journal).map(|path| (Recorded { path, limit, sync }, resumes));
             Ok(Self {
                 recorded,
+                acks: value(options, "acks")?,
                 results: value(options, "results")?.unwrap_or(false),
                 folder: value(options, "folder")?.unwrap_or_default(),
                 socket: value(options, "socket")?,
@@ -247,6 +250,9 @@ mod linux {
         export.description = "a simulated drive".to_owned();
         let mut server = Server::new(export, listeners, settings).map_err(|error| error.to_string())?;
         server.take_orders(orders).map_err(|error| error.to_string())?;
+        if let Some(path) = &wanted.acks {
+            server.take_acks(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        }
         let uris = server.listeners().iter().map(Listener::uri).collect();
         let stop = server.stop();
         // The thread of Python waits for this one, so it hears.

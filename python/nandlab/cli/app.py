@@ -25,6 +25,7 @@ COMMANDS = {
     "life": "Simulate the life of a drive until it is worn out: windows are simulated, the time between them is "
     "skipped.",
     "live": "Give orders to a drive that is served: results so far, power off and on, end.",
+    "powertest": "Cut the power under a program at many instants, and say which promise broke and whose fault it was.",
     "reliability": "Print RBER and read level over retention and P/E cycles, and read latency by level, without a "
     "simulation.",
     "report": "Write one HTML file with tables and plots of a result directory. The file opens without a network.",

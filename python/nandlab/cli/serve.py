@@ -109,6 +109,13 @@ nandlab serve drive.toml --data ~/db-drive       # the next call goes on with th
         "this machine, and not only the server.",
     )
     parser.add_argument(
+        "--ack",
+        type=Path,
+        metavar="PIPE",
+        help="A named pipe (mkfifo): each line that programs write to it is recorded as acknowledged at the simulated "
+        "time at which it is read.",
+    )
+    parser.add_argument(
         "--out",
         type=Path,
         metavar="DIR",
@@ -169,6 +176,7 @@ def serve(options: argparse.Namespace) -> End:
         "record": options.record,
         "journal": journal,
         "record_limit": None if options.record_limit is None else _bytes("--record-limit", options.record_limit),
+        "acks": options.ack,
         "sync": options.sync,
         "results": options.out is not None,
         "folder": str(options.spec.parent.absolute()),

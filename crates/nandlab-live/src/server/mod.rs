@@ -4,6 +4,7 @@
 //! served as a whole: every client's requests are submitted first, then the backend works, and the replies of a client are
 //! sent together. Sending each reply on its own would cost a system call a request.
 
+mod acks;
 mod clock;
 mod lateness;
 mod listen;
@@ -12,6 +13,7 @@ mod pauses;
 
 use std::collections::VecDeque;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use nandlab_base::base::units::{Span, Time};
@@ -25,6 +27,7 @@ use rustix::net::{RecvFlags, SendFlags};
 use crate::backend::{Backend, Extent, Op, Order, Pace};
 use crate::nbd::{Call, Command, Export, ExportError, Session};
 use crate::slots::Slots;
+use acks::Acks;
 use clock::{Clock, SECOND, Timer};
 use lateness::Lateness;
 pub use listen::{ListenError, Listener};
@@ -45,6 +48,8 @@ const LISTENER: u64 = u64::MAX - 2;
 const LISTENERS_MAX: u64 = 64;
 /// epoll's data of the listener for orders.
 const ORDER_LISTENER: u64 = LISTENER - LISTENERS_MAX;
+/// epoll's data of the pipe of acknowledged lines.
+const ACKS: u64 = ORDER_LISTENER - 1;
 /// In epoll's data of a connection that gives orders, beside its key.
 const ORDERER: u64 = 1 << 63;
 /// The most connections that give orders at a time.
@@ -233,6 +238,8 @@ pub struct Server {
     /// The listener for orders.
     orders: Option<Listener>,
     orderers: Slots<Orderer>,
+    /// Lines that programs have acknowledged.
+    acks: Option<Acks>,
     connections: Slots<Connection>,
     lateness: Lateness,
     outstanding: Slots<Outstanding>,
@@ -282,6 +289,7 @@ impl Server {
             opens_at: None,
             orders: None,
             orderers: Slots::new(),
+            acks: None,
             connections: Slots::new(),
             lateness: Lateness::new(),
             outstanding: Slots::new(),
@@ -315,6 +323,17 @@ impl Server {
     pub fn take_orders(&mut self, listener: Listener) -> Result<(), ServeError> {
         epoll::add(&self.epoll, &listener, EventData::new_u64(ORDER_LISTENER), EventFlags::IN)?;
         self.orders = Some(listener);
+        Ok(())
+    }
+
+    /// Takes lines that programs have acknowledged from a named pipe: each counts from the time at which it is read.
+    ///
+    /// # Errors
+    /// When the pipe cannot be opened.
+    pub fn take_acks(&mut self, path: &Path) -> Result<(), ServeError> {
+        let acks = Acks::open(path).map_err(ServeError::System)?;
+        epoll::add(&self.epoll, &acks, EventData::new_u64(ACKS), EventFlags::IN)?;
+        self.acks = Some(acks);
         Ok(())
     }
 
@@ -402,6 +421,11 @@ impl Server {
                         self.accept((LISTENER - data) as usize, clock.now(), backend.is_off())?;
                     }
                     ORDER_LISTENER => self.accept_orders(),
+                    ACKS => {
+                        if let Some(acks) = &mut self.acks {
+                            acks.read(|line| backend.acknowledged(clock.now(), line));
+                        }
+                    }
                     key if key & ORDERER != 0 => self.take_order(key & !ORDERER, backend)?,
                     key => self.receive(key, event.flags)?,
                 }

@@ -82,6 +82,8 @@ pub(super) struct Data {
     pub(super) written: u64,
     /// Times that power has failed.
     pub(super) power_losses: u64,
+    /// Units about which the last power loss has broken a promise.
+    pub(super) lost: Vec<Lost>,
     zeros: Vec<u8>,
 }
 
@@ -120,6 +122,7 @@ impl Data {
             spare: Vec::new(),
             written: 0,
             power_losses: 0,
+            lost: Vec::new(),
             zeros: vec![0; unit_bytes as usize],
         }
     }
@@ -164,6 +167,16 @@ impl Data {
     /// Whether a version cannot be read, although the drive has it.
     pub(super) fn is_unreadable(&self, lpn: Lpn, version: u64) -> bool {
         self.unreadable.contains(&(lpn.0, version))
+    }
+
+    /// The newest version of an LPN; 0: none, or that of preconditioning.
+    pub(super) fn newest(&self, lpn: Lpn) -> u64 {
+        self.newest[lpn.index()]
+    }
+
+    /// The number of units.
+    pub(super) fn units(&self) -> u32 {
+        self.newest.len() as u32
     }
 
     /// Ends all outstanding requests without a completion, and returns what they were for.
@@ -339,6 +352,8 @@ impl Probe for Data {
                 _ => 0,
             };
         }
+        self.lost.clear();
+        self.lost.extend_from_slice(lost);
         // What a flush covers and what was in flash must not read as older data or zeros without an error.
         let is_error = |lost: &&Lost| {
             !lost.is_trim

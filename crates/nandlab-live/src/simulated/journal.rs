@@ -65,11 +65,6 @@ impl Simulated {
         }
     }
 
-    /// A line that a program has acknowledged.
-    pub fn acknowledged(&mut self, line: &[u8]) {
-        self.record(Event::Acknowledged, line);
-    }
-
     /// Ends the session at the time `now`: all requests are completed, and the recording is on the disk.
     ///
     /// # Errors
@@ -163,32 +158,37 @@ impl Simulated {
             }
             let number = recording.records();
             let Some(entry) = recording.next().map_err(unread)? else { return Ok(was_clean) };
-            let Entry { at, event, data } = entry;
-            was_clean = event == Event::Stop;
-            let refused = |why: String| Unresumed::Refused(format!("record {number}: {why}"));
-            if let Event::Request(request) = event {
-                let units = match request.op {
-                    DriveOp::Write => units_of(&request, self.unit_bytes),
-                    _ => 0,
-                };
-                if !self.data().reserve(units) {
-                    self.sweep_if_worth_it();
-                    if !self.data().reserve(units) {
-                        return Err(refused(super::NO_ROOM.to_owned()));
-                    }
-                }
-                self.data().give(Purpose::Nobody, data);
-            }
-            player.give(&mut self.drive, &entry).map_err(refused)?;
-            if let Event::Request(_) = event {
-                self.open += 1;
-                self.busy_since.get_or_insert(at);
-            }
-            self.collect();
-            if self.is_off && !player.is_off() {
-                self.sweep();
-            }
-            self.is_off = player.is_off();
+            was_clean = entry.event == Event::Stop;
+            self.give_entry(&mut player, &entry)
+                .map_err(|why| Unresumed::Refused(format!("record {number}: {why}")))?;
         }
+    }
+
+    /// Gives the drive what a record says. On an error returns why that is not possible.
+    pub(super) fn give_entry(&mut self, player: &mut Player, entry: &Entry<'_>) -> Result<(), String> {
+        if let Event::Request(request) = entry.event {
+            let units = match request.op {
+                DriveOp::Write => units_of(&request, self.unit_bytes),
+                _ => 0,
+            };
+            if !self.data().reserve(units) {
+                self.sweep_if_worth_it();
+                if !self.data().reserve(units) {
+                    return Err(super::NO_ROOM.to_owned());
+                }
+            }
+            self.data().give(Purpose::Nobody, entry.data);
+        }
+        player.give(&mut self.drive, entry)?;
+        if let Event::Request(_) = entry.event {
+            self.open += 1;
+            self.busy_since.get_or_insert(entry.at);
+        }
+        self.collect();
+        if self.is_off && !player.is_off() {
+            self.sweep();
+        }
+        self.is_off = player.is_off();
+        Ok(())
     }
 }

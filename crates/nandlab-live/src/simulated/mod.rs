@@ -3,10 +3,12 @@
 //! The drive runs on simulated time, and [`Speed`] says how it follows the time of the machine. `data` keeps the bytes that the
 //! drive itself does not have; `jobs` splits what the drive does not know, such as zeroing.
 
+mod cutter;
 mod data;
 mod jobs;
 mod journal;
 
+pub use cutter::{Cut, Cutter};
 pub use journal::{Resumed, Unresumed};
 
 use std::collections::VecDeque;
@@ -99,6 +101,8 @@ pub struct Simulated {
     /// What records the session.
     recorder: Option<Recorder>,
     pts: Option<PtsOutcome>,
+    /// Versions that nobody can read are kept: a cut may put them back.
+    keeps_all: bool,
 }
 
 /// How a drive is served.
@@ -194,6 +198,7 @@ impl Simulated {
             busy_since: None,
             recorder: None,
             pts,
+            keeps_all: false,
         }
     }
 
@@ -418,6 +423,9 @@ impl Simulated {
 
     /// Drops the versions that neither flash nor the write cache has.
     fn sweep(&mut self) {
+        if self.keeps_all {
+            return;
+        }
         let mut sweep = self.data().begin_sweep();
         let (geometry, array) = (self.drive.geometry(), self.drive.array());
         let units = (0..geometry.superblocks).map(SuperblockId).flat_map(|superblock| {
@@ -653,15 +661,13 @@ impl Backend for Simulated {
         self.recorder.as_ref().is_some_and(|recorder| recorder.failure().is_some())
     }
 
+    fn acknowledged(&mut self, now: Time, line: &[u8]) {
+        self.come_to(now);
+        self.record(Event::Acknowledged, line);
+    }
+
     fn order(&mut self, now: Time, order: Order) -> Result<Value, String> {
-        if !self.is_off {
-            if self.pace() == Pace::Clock {
-                self.advance(now);
-            }
-            // Events of the present time come before the order, as in a replay.
-            self.drive.advance(self.drive.now());
-            self.collect();
-        }
+        self.come_to(now);
         let answer = self.carry_out(now, order);
         // What the user is told is in the recording.
         if let Some(recorder) = &mut self.recorder {
@@ -672,6 +678,17 @@ impl Backend for Simulated {
 }
 
 impl Simulated {
+    /// Simulates up to the present time. Events of this time come before what follows, as in a replay.
+    fn come_to(&mut self, now: Time) {
+        if !self.is_off {
+            if self.pace() == Pace::Clock {
+                self.advance(now);
+            }
+            self.drive.advance(self.drive.now());
+            self.collect();
+        }
+    }
+
     /// Carries out an order.
     fn carry_out(&mut self, now: Time, order: Order) -> Result<Value, String> {
         match order {

@@ -1,0 +1,169 @@
+//! Power cuts in a recorded session, for `nandlab powertest`.
+
+use crate::errors::{RunError, failure_text};
+use crate::replay::{open, other_version};
+use crate::spec::Spec;
+use nandlab::drive::Drive;
+use nandlab::report::Taps;
+use nandlab_base::recording::Event;
+use nandlab_live::moments::Moments;
+use nandlab_live::player::Player;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::path::PathBuf;
+
+/// What happens in a session: `marks` (time and text), `acknowledged` (time and text), `cuts` (times at which power fails
+/// and returns), `requests` (time, operation, offset, length, FUA), `programs` (begin and end), `flushes` (time), `end`. All
+/// times are simulated, in nanoseconds.
+#[pyfunction]
+pub(crate) fn recording_moments<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+    spec: &Spec,
+) -> PyResult<Bound<'py, PyDict>> {
+    let (mut recording, _) = open(&path).map_err(RunError::new_err)?;
+    if let Some(text) = other_version(recording.header()) {
+        return Err(RunError::new_err(format!("{}: {text}", path.display())));
+    }
+    let (mut marks, mut acknowledged, mut cuts, mut requests) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut end = 0;
+    let outcome = py.detach(|| -> Result<Moments, String> {
+        let text = |data: &[u8]| String::from_utf8_lossy(data).into_owned();
+        let mut drive = Drive::with_probe(&spec.loaded.spec, Taps::default().with(Moments::default()));
+        drive.precondition(&mut |_| true);
+        drive.probe_mut().observer_mut::<Moments>().expect("added above").programs.clear();
+        let mut player = Player::default();
+        loop {
+            let unread =
+                |error: &nandlab_base::recording::RecordingError| crate::simulation::unread_text(error);
+            let Some(entry) = recording.next().map_err(|error| unread(&error))? else { break };
+            player.give(&mut drive, &entry)?;
+            drive.completions();
+            if let Some(failure) = drive.failure() {
+                return Err(failure_text(failure, &spec.loaded.hash()));
+            }
+            let at = entry.at.ns();
+            end = at;
+            match entry.event {
+                Event::Request(request) => {
+                    requests.push((at, request.op.name(), request.offset, request.len, request.fua));
+                }
+                Event::Mark => marks.push((at, text(entry.data))),
+                Event::Acknowledged => acknowledged.push((at, text(entry.data))),
+                Event::Cut | Event::Restore => cuts.push(at),
+                Event::Detect | Event::Stop => {}
+            }
+        }
+        Ok(std::mem::take(drive.probe_mut().observer_mut::<Moments>().expect("added above")))
+    });
+    let moments = outcome.map_err(|text| RunError::new_err(format!("{}: {text}", path.display())))?;
+    let out = PyDict::new(py);
+    let programs: Vec<(u64, u64)> =
+        moments.programs.iter().map(|&(begin, end)| (begin.ns(), end.ns())).collect();
+    let flushes: Vec<u64> = moments.flushes.iter().map(|at| at.ns()).collect();
+    out.set_item("marks", marks)?;
+    out.set_item("acknowledged", acknowledged)?;
+    out.set_item("cuts", cuts)?;
+    out.set_item("requests", requests)?;
+    out.set_item("programs", programs)?;
+    out.set_item("flushes", flushes)?;
+    out.set_item("end", end)?;
+    Ok(out)
+}
+
+#[cfg(unix)]
+pub(crate) use unix::Cutter;
+
+#[cfg(unix)]
+mod unix {
+    use super::{RunError, Spec, failure_text, open, other_version};
+    use nandlab::base::lost::{Lost, Promise};
+    use nandlab_base::base::units::Time;
+    use nandlab_live::simulated::{self, Unserved};
+    use pyo3::prelude::*;
+    use pyo3::types::{PyDict, PyList};
+    use std::path::PathBuf;
+    use std::sync::Mutex;
+
+    /// Plays a session, and cuts its power; see `nandlab_live::simulated::Cutter`.
+    #[pyclass(module = "nandlab._core")]
+    pub(crate) struct Cutter {
+        cutter: Mutex<simulated::Cutter>,
+        path: PathBuf,
+        lost: Vec<Lost>,
+    }
+
+    #[pymethods]
+    impl Cutter {
+        #[new]
+        fn new(path: PathBuf, spec: &Spec, memory: u64) -> PyResult<Self> {
+            let (recording, _) = open(&path).map_err(RunError::new_err)?;
+            if let Some(text) = other_version(recording.header()) {
+                return Err(RunError::new_err(format!("{}: {text}", path.display())));
+            }
+            let cutter = simulated::Cutter::new(recording, &spec.loaded.spec, memory, &mut |_| true)
+                .map_err(|unserved| {
+                    RunError::new_err(match unserved {
+                        Unserved::Stopped => "stopped".to_owned(),
+                        Unserved::Failed(failure) => failure_text(&failure, &spec.loaded.hash()),
+                        Unserved::Load(path, error) => format!("{}: {error}", path.display()),
+                    })
+                })?;
+            Ok(Self { cutter: Mutex::new(cutter), path, lost: Vec::new() })
+        }
+
+        /// Plays the session up to a simulated time in nanoseconds; returns whether power is on, and how many lines were
+        /// acknowledged.
+        fn advance(&mut self, to: u64) -> PyResult<(bool, u64)> {
+            let cutter = self.cutter.get_mut().map_err(|error| RunError::new_err(error.to_string()))?;
+            cutter
+                .advance(Time::from_ns(to))
+                .map_err(|text| RunError::new_err(format!("{}: {text}", self.path.display())))?;
+            Ok((!cutter.is_off(), cutter.acknowledged()))
+        }
+
+        /// Power fails and returns: `at_ns`, `lost` (a list of units with `lpn`, `offset`, `promise`, `sequence`, `trim`),
+        /// `unreadable` (offsets), and `unit_bytes`.
+        fn cut<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+            let cutter = self.cutter.get_mut().map_err(|error| RunError::new_err(error.to_string()))?;
+            let cut = cutter.cut();
+            let unit_bytes = cutter.unit_bytes();
+            let units = PyList::empty(py);
+            for lost in &cut.lost {
+                let unit = PyDict::new(py);
+                unit.set_item("lpn", lost.lpn.0)?;
+                unit.set_item("offset", u64::from(lost.lpn.0) * unit_bytes)?;
+                let promise = match lost.promise {
+                    Promise::Covered => "covered",
+                    Promise::Acknowledged => "acknowledged",
+                    Promise::InFlight => "in_flight",
+                };
+                unit.set_item("promise", promise)?;
+                unit.set_item("sequence", lost.sequence)?;
+                unit.set_item("trim", lost.is_trim)?;
+                units.append(unit)?;
+            }
+            let out = PyDict::new(py);
+            out.set_item("at_ns", cut.at.ns())?;
+            out.set_item("unit_bytes", unit_bytes)?;
+            out.set_item("lost", units)?;
+            let offset = |lpn: &u32| u64::from(*lpn) * unit_bytes;
+            out.set_item("unreadable", cut.unreadable.iter().map(offset).collect::<Vec<_>>())?;
+            self.lost = cut.lost;
+            Ok(out)
+        }
+
+        /// Writes the image of the drive to a new file, with the lost units of these numbers put back.
+        #[pyo3(signature = (path, put_back=Vec::new()))]
+        fn image(&mut self, path: PathBuf, put_back: Vec<usize>) -> PyResult<()> {
+            let cutter = self.cutter.get_mut().map_err(|error| RunError::new_err(error.to_string()))?;
+            let mut lost: Vec<Lost> =
+                put_back.iter().filter_map(|&number| self.lost.get(number)).copied().collect();
+            lost.sort_unstable_by_key(|lost| lost.lpn);
+            cutter
+                .image(&path, &lost)
+                .map_err(|error| RunError::new_err(format!("{}: {error}", path.display())))
+        }
+    }
+}

@@ -1,0 +1,168 @@
+"""`nandlab powertest`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from pathlib import Path
+
+from nandlab import units
+from nandlab.cli.app import End, Parser, stop
+from nandlab.cli.output import fail, say, say_data
+from nandlab.errors import OutputError
+from nandlab.presentation.model import counted
+
+#: The exit status when a cut has broken the check.
+BROKEN = 4
+
+
+def add(parser: Parser) -> None:
+    """Declare the arguments."""
+    parser.define(
+        powertest,
+        "The command makes a file system on a simulated drive, runs the set-up and the workload once, and records "
+        "every request. Then it cuts the power at many instants of the recording: each time the drive recovers, and "
+        "the check runs on its files. A check fails with a status other than 0.",
+        "Set-up and workload run in the mounted file system (needs root). $NANDLAB_ACK is a pipe: a line that the "
+        "workload writes to it is acknowledged. The check runs in a copy of the recovered files; $NANDLAB_ACKED is a "
+        "file with the lines that were acknowledged before the cut, $NANDLAB_IMAGE the image, and $NANDLAB_LOST a file "
+        "with the ranges that cannot be read, which are zeros in the image.",
+        "For each cut that breaks the check the command says whom the evidence blames: the drive, the file system or "
+        "its mount options, or the program.",
+        "Exit status: 0 when no cut broke the check, 4 when one did; otherwise see `nandlab --help`.",
+        examples="""
+nandlab powertest drive.toml --setup './init.sh' --workload './insert.sh' --check './check.sh' --cuts 1000
+nandlab powertest drive.toml --recording out/drive-powertest/session.rec --check './check.sh' --cuts 100 --seed 2
+nandlab powertest drive.toml --workload './insert.sh' --check './check.sh' --cuts 100000 --budget 60s
+""",
+    )
+    parser.add_argument("spec", type=Path, metavar="SPEC.toml", help="The spec of the drive. Its workload is not used.")
+    parser.add_sets()
+    parser.add_argument("--setup", metavar="CMD", help="A command for the shell that prepares the data.")
+    parser.add_argument("--workload", metavar="CMD", help="The command whose promises the check knows.")
+    parser.add_argument(
+        "--check", metavar="CMD", required=True, help="The command that fails when a promise is broken."
+    )
+    parser.add_argument("--cuts", type=int, default=100, metavar="N", help="The number of power cuts; 100 when absent.")
+    parser.add_argument(
+        "--fs",
+        default="ext4",
+        choices=["ext4", "xfs", "btrfs", "none"],
+        help="The file system; ext4 when absent. none: the workload opens the file $NANDLAB_FILE, or $NANDLAB_URI.",
+    )
+    parser.add_argument(
+        "--mount-options", default="", metavar="OPTIONS", help="The options of the mount, as of mount -o: barrier=0."
+    )
+    parser.add_argument("--seed", type=int, default=1, metavar="S", help="The seed of the instants; 1 when absent.")
+    parser.add_argument("--budget", metavar="T", help="The time for all cuts, such as 60s: as many as fit are made.")
+    parser.add_argument(
+        "--check-limit", default="60s", metavar="T", help="The longest time of a check; 60s when absent."
+    )
+    parser.add_argument(
+        "--recording", type=Path, metavar="FILE", help="Cut the power in this recording, without running the workload."
+    )
+    parser.add_argument(
+        "--repeat",
+        type=int,
+        metavar="NUMBER",
+        help="Only make the image of the cut with this number again, with the same seed and number of cuts.",
+    )
+    parser.add_argument("--jobs", type=int, metavar="N", help="Checks at the same time; one a processor when absent.")
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="The folder of the results; out/SPEC-powertest when absent."
+    )
+    parser.add_argument(
+        "--junit", type=Path, metavar="FILE", help="Also write the JUnit XML of the results to this file."
+    )
+    parser.add_json()
+
+
+def _seconds(option: str, text: str) -> float:
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?(s|min|h)", text)
+    if found is None:
+        raise OutputError(f"{option}: {text} is no time with a unit\n  remedy: write for example 60s (s, min, h)")
+    return float(found[1]) * {"s": 1, "min": 60, "h": 3600}[found[2]]
+
+
+def powertest(options: argparse.Namespace) -> End:
+    """Run the command."""
+    from nandlab.power_test import report, test
+    from nandlab.progress import CutProgress
+
+    folder = options.out or Path("out") / f"{options.spec.stem}-powertest"
+    limit_s = _seconds("--check-limit", options.check_limit)
+    budget_s = None if options.budget is None else _seconds("--budget", options.budget)
+    if options.repeat is not None:
+        place = test.repeat(
+            folder,
+            options.repeat,
+            check=options.check,
+            fs=options.fs,
+            seed=options.seed,
+            cuts=options.cuts,
+            limit_s=limit_s,
+        )
+        say(f"{place}: image, acked.txt, lost.txt")
+        return End()
+    try:
+        with CutProgress(stop, bar=not options.json) as progress:
+            result = test.powertest(
+                options.spec,
+                check=options.check,
+                workload=options.workload,
+                setup=options.setup,
+                cuts=options.cuts,
+                fs=options.fs,
+                mount_options=options.mount_options,
+                sets=options.sets,
+                seed=options.seed,
+                budget_s=budget_s,
+                check_limit_s=limit_s,
+                recording=options.recording,
+                out=folder,
+                jobs=options.jobs,
+                progress=progress,
+            )
+    except KeyboardInterrupt:
+        fail(f"{stop}: the recording {folder / test.RECORDING} is kept if it was complete (--recording)")
+        return End(stop.status)
+    if options.junit is not None:
+        options.junit.write_bytes(report.junit(result))
+    if options.json:
+        say_data(json.dumps(report.to_dict(result), indent=2))
+    else:
+        for line in summary(result):
+            say(line)
+    return End(BROKEN if result.broken else 0, f"the result is in {folder}")
+
+
+def summary(result: object) -> list[str]:
+    """The result in lines for the screen."""
+    from nandlab.power_test import report
+    from nandlab.power_test.test import PAGE, PowerTest
+
+    assert isinstance(result, PowerTest)
+    cpu = sorted(cut.cpu_s for cut in result.cuts)
+    lines = [
+        f"drive  {result.drive}",
+        f"workload  {counted(result.requests, 'request')}, {units.duration(result.simulated_s)} of simulated time",
+        f"cuts  {len(result.cuts):,} in {units.duration(result.wall_s)}; "
+        f"{units.number(1e3 * cpu[len(cpu) // 2])} ms of processor time each without the check",
+    ]
+    if result.left_out:
+        lines.append(f"left out by the budget  {result.left_out:,}")
+    if result.passed:
+        return [*lines, "no cut broke the check", f"{result.path / PAGE}"]
+    lines.append(f"broken  {len(result.broken):,}")
+    lines += [
+        f"  {number:,} {name}: {report.VERDICTS[name].split(': ')[0]}" for name, number in result.verdicts().items()
+    ]
+    for cut in result.broken[:3]:
+        lines.append(f"cut {cut.number}  {cut.verdict}: {report.evidence_text(cut)}")
+        lines += [f"  | {line}" for line in (cut.output or cut.reason).strip().splitlines()[-3:]]
+    lines += report.smallest_lines(result)
+    kept = sorted(path.name for path in result.path.glob("cut-*"))
+    if kept:
+        lines.append(f"images  {', '.join(kept[:5])} in {result.path}; another one with --repeat NUMBER")
+    return [*lines, f"{result.path / PAGE}"]

@@ -1,0 +1,222 @@
+"""The process that plays a session once and forks at each instant: `python -m nandlab.power_test.forker`.
+
+The process has one thread, because a child of `fork` has only the thread that forked. So this module imports nothing
+that starts threads. The job is JSON on stdin; each cut is a line of JSON on stdout.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import resource
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from nandlab import _core
+from nandlab.power_test.checks import How, Outcome, check
+
+#: The strengths of promises that are put back for the two questions, and what it means if the check then passes.
+COVERED, ACKNOWLEDGED = ("covered",), ("covered", "acknowledged")
+
+
+def _threads() -> int:
+    try:
+        text = Path("/proc/self/status").read_text()
+    except OSError:
+        return 1
+    return int(next(line.split()[1] for line in text.splitlines() if line.startswith("Threads:")))
+
+
+class Images:
+    """The images of one cut, in a folder of its own."""
+
+    def __init__(self, cutter: _core.Cutter, job: dict[str, Any], acked: list[str], number: int) -> None:
+        self.cutter = cutter
+        self.how = How(**job["how"])
+        self.folder = Path(tempfile.mkdtemp(prefix=f"cut-{number}-", dir=job["folder"]))
+        self.cut = cutter.cut()
+        self.acked, self.lost = self.folder / "acked", self.folder / "lost"
+        self.acked.write_text("".join(f"{line}\n" for line in acked))
+        unit = self.cut["unit_bytes"]
+        self.lost.write_text("".join(f"{offset} {unit}\n" for offset in self.cut["unreadable"]))
+        self.count = 0
+
+    def numbers(self, promises: tuple[str, ...]) -> list[int]:
+        """The numbers of the lost units about which such a promise is broken."""
+        return [number for number, unit in enumerate(self.cut["lost"]) if unit["promise"] in promises]
+
+    def check(self, put_back: list[int], *, with_fsck: bool = False) -> Outcome:
+        """Check the image with these lost units put back."""
+        self.count += 1
+        image = self.folder / f"image-{self.count}"
+        self.cutter.image(os.fspath(image), put_back)
+        outcome = check(image, self.how, self.acked, self.lost, self.folder, with_fsck=with_fsck)
+        image.unlink(missing_ok=True)
+        return outcome
+
+    def keep(self, place: Path) -> None:
+        """Keep the image as it was at the cut, with the acknowledged lines and the unreadable ranges."""
+        place.mkdir(parents=True, exist_ok=True)
+        for file in (self.acked, self.lost):
+            shutil.copy(file, place / f"{file.name}.txt")
+        image = place / "image"
+        image.unlink(missing_ok=True)
+        self.cutter.image(os.fspath(image), [])
+
+    def remove(self) -> None:
+        """Remove what is in the folder."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _blame(images: Images, first: Outcome) -> dict[str, Any]:
+    """Ask the four questions about a cut that breaks the check."""
+    how = images.how
+    again = images.check([], with_fsck=True)
+    evidence: dict[str, Any] = {"repeats": not again.passed, "fsck": again.dirty, "with_covered": None}
+    if again.passed:
+        return {"verdict": "check", "evidence": evidence}
+    covered = images.numbers(COVERED)
+    if covered:
+        evidence["with_covered"] = images.check(covered).passed
+        if evidence["with_covered"]:
+            return {"verdict": "drive", "evidence": evidence}
+    acknowledged = images.numbers(ACKNOWLEDGED)
+    whole = images.check(acknowledged) if len(acknowledged) > len(covered) else None
+    evidence["with_acknowledged"] = None if whole is None else whole.passed
+    if again.dirty or first.dirty:
+        return {"verdict": "file system", "evidence": evidence}
+    verdict = "program" if how.fs == "none" else "program or file system"
+    return {"verdict": verdict, "evidence": evidence}
+
+
+def _minimise(images: Images, tries_max: int) -> dict[str, Any]:
+    """The smallest set of lost writes that still breaks the check: the others are put back (delta debugging)."""
+    every = images.numbers(ACKNOWLEDGED)
+    tries = 0
+
+    def breaks(lost: list[int]) -> bool:
+        nonlocal tries
+        tries += 1
+        missing = set(lost)
+        return not images.check([number for number in every if number not in missing]).passed
+
+    if not every or breaks([]):
+        return {"lost": [], "tries": tries, "bounded": False, "needs_no_loss": True}
+    left, parts = every, 2
+    while len(left) > 1 and tries < tries_max:
+        size = -(-len(left) // parts)
+        groups = [left[at : at + size] for at in range(0, len(left), size)]
+        rests = [[number for number in left if number not in set(group)] for group in groups]
+        candidates = groups if parts == 2 else [*groups, *rests]
+        smaller = next((one for one in candidates if tries < tries_max and one and breaks(one)), None)
+        if smaller is not None:
+            parts = 2 if smaller in groups else max(parts - 1, 2)
+            left = smaller
+        elif parts >= len(left):
+            break
+        else:
+            parts = min(2 * parts, len(left))
+    units = [images.cut["lost"][number] for number in left]
+    return {"lost": units, "tries": tries, "bounded": tries >= tries_max, "needs_no_loss": False}
+
+
+def _one(cutter: _core.Cutter, job: dict[str, Any], number: int, at: int, acked: list[str]) -> dict[str, Any]:
+    """Cut the power in this child, and check the image."""
+    begin = time.process_time()
+    images = Images(cutter, job, acked, number)
+    lost = images.cut["lost"]
+    result: dict[str, Any] = {
+        "number": number,
+        "at_ns": at,
+        "acked": len(acked),
+        "lost": {promise: len(images.numbers((promise,))) for promise in ("covered", "acknowledged", "in_flight")},
+        "unreadable": len(images.cut["unreadable"]),
+        "verdict": None,
+        "evidence": None,
+    }
+    try:
+        # Nothing is lost in a control.
+        outcome = images.check(images.numbers(ACKNOWLEDGED) if job["mode"] == "control" else [])
+        own = time.process_time() - begin
+        result |= {"passed": outcome.passed, "status": outcome.status, "output": outcome.output}
+        result |= {"reason": outcome.reason, "cpu_s": own}
+        if not outcome.passed and job["mode"] == "cuts":
+            result |= _blame(images, outcome)
+            result["lost_units"] = lost[: job["units_max"]]
+            if number < job["keep_below"] or result["verdict"] == "drive":
+                images.keep(Path(job["kept"]) / f"cut-{number}")
+        if job["mode"] == "minimise" and not outcome.passed:
+            result["smallest"] = _minimise(images, job["tries_max"])
+        if job["mode"] == "keep":
+            images.keep(Path(job["kept"]) / f"cut-{number}")
+    finally:
+        images.remove()
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    result["check_cpu_s"] = children.ru_utime + children.ru_stime
+    return result
+
+
+def _child(work: Callable[[], dict[str, Any]], out: Path) -> None:
+    """Do the work of a child, which ends here."""
+    status = 1
+    try:
+        text = json.dumps(work())
+        part = out.with_suffix(".part")
+        part.write_text(text)
+        part.rename(out)
+        status = 0
+    except BaseException:
+        with contextlib.suppress(OSError):
+            out.with_suffix(".error").write_text(traceback.format_exc())
+    finally:
+        sys.stdout.flush()
+        os._exit(status)
+
+
+def main() -> None:
+    """Run the job on stdin."""
+    job = json.load(sys.stdin)
+    text, origin, _ = _core.recording_header(job["recording"])
+    spec = _core.Spec.load(text, Path(job["recording"]).name, origin, [])
+    cutter = _core.Cutter(job["recording"], spec, job["memory"])
+    if _threads() != 1:
+        raise RuntimeError("the process that forks has further threads: this is a fault in nandlab")
+    running: dict[int, Path] = {}
+    folder = Path(job["folder"])
+
+    def reap(at_most: int) -> None:
+        while len(running) > at_most:
+            pid, status = os.waitpid(-1, 0)
+            out = running.pop(pid)
+            if status == 0:
+                print(out.read_text(), flush=True)
+                out.unlink()
+            else:
+                error = out.with_suffix(".error")
+                why = error.read_text() if error.exists() else f"ended with status {status}"
+                print(json.dumps({"failed": why, "number": int(out.stem)}), flush=True)
+
+    acked: list[str] = job["acked"]
+    for number, at in job["instants"]:
+        is_on, count = cutter.advance(at)
+        if not is_on:
+            continue
+        reap(job["jobs"] - 1)
+        out = folder / f"{number}.json"
+        pid = os.fork()
+        if pid == 0:
+            _child(functools.partial(_one, cutter, job, number, at, acked[:count]), out)
+        running[pid] = out
+    reap(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,331 @@
+"""`nandlab.powertest`: power cuts at chosen instants under a program, and which promise each of them broke."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from nandlab import _core, memory
+from nandlab.errors import OutputError
+from nandlab.power_test import session
+from nandlab.power_test.instants import Moments, choose
+from nandlab.simulate import recorded_spec
+
+#: Files in the folder of a power test.
+RECORDING, RESULT, JUNIT, PAGE = "session.rec", "powertest.json", "junit.xml", "powertest.html"
+#: Cuts with lower numbers keep their image if they break the check.
+_KEEP_BELOW = 3
+#: The most lost units that are listed for a cut.
+_UNITS_MAX = 1_000
+#: The most images that are checked to make a case smaller, and the most events that are tried before a cut.
+_TRIES_MAX, _EVENTS_MAX = 60, 100
+#: The cuts of the first round of a test with a budget of time; each round has twice as many.
+_ROUND = 32
+_FILE_SYSTEMS = ("ext4", "xfs", "btrfs", "none")
+
+
+@dataclass
+class Cut:
+    """A power cut, and what the check said of the drive after it."""
+
+    number: int
+    #: Simulated time of the cut, in nanoseconds.
+    at_ns: int
+    passed: bool
+    status: int | None
+    output: str
+    reason: str
+    #: Lines that were acknowledged before the cut.
+    acked: int
+    #: Units whose writes are lost, by promise: covered, acknowledged, in_flight.
+    lost: dict[str, int]
+    unreadable: int
+    #: `None` for a cut that passed; else drive, file system, program, program or file system, or check.
+    verdict: str | None
+    evidence: dict[str, Any] | None
+    #: CPU time of the cut without its checks, in seconds.
+    cpu_s: float
+    lost_units: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass
+class PowerTest:
+    """The result of a power test."""
+
+    path: Path
+    cuts: list[Cut]
+    #: The images at the beginning and at the end pass; else the failed one, with the output of its check.
+    controls: dict[str, Any]
+    #: The smallest case of the first broken cut; `None` when none is broken.
+    smallest: dict[str, Any] | None
+    wall_s: float
+    #: Cuts that were asked for and that the budget left out.
+    left_out: int
+    #: The drive: cell, whether it has a capacitor, write cache or buffer.
+    drive: str
+    requests: int
+    simulated_s: float
+    check: str
+
+    @property
+    def broken(self) -> list[Cut]:
+        """The cuts after which the check failed."""
+        return [cut for cut in self.cuts if not cut.passed]
+
+    @property
+    def passed(self) -> bool:
+        """Whether no cut broke the check."""
+        return not self.broken
+
+    def verdicts(self) -> dict[str, int]:
+        """The number of broken cuts by verdict."""
+        found: dict[str, int] = {}
+        for cut in self.broken:
+            found[cut.verdict or "check"] = found.get(cut.verdict or "check", 0) + 1
+        return found
+
+
+def powertest(
+    spec: str | os.PathLike[str],
+    *,
+    check: str,
+    workload: str | None = None,
+    setup: str | None = None,
+    cuts: int = 100,
+    fs: str = "ext4",
+    mount_options: str = "",
+    sets: Sequence[str] = (),
+    seed: int = 1,
+    budget_s: float | None = None,
+    check_limit_s: float = 60.0,
+    recording: str | os.PathLike[str] | None = None,
+    out: str | os.PathLike[str] | None = None,
+    jobs: int | None = None,
+    progress: Callable[[int, int, int], None] | None = None,
+) -> PowerTest:
+    """Record a program on a live drive, and cut the drive's power at many instants of the recording.
+
+    `workload`, `setup` and `check` are commands for the shell. The first two run once, in the mounted file system of
+    the drive (`fs`); the check runs after each cut, in the files of the drive as they are after recovery, and fails
+    with a status other than 0. Lines that the workload writes to the pipe `$NANDLAB_ACK` count as acknowledged;
+    `$NANDLAB_ACKED` of the check has those before the cut. `recording` repeats with the recording of an earlier test.
+    `progress` is called with the cuts done, those to do, and those broken.
+
+    Raises `OutputError` for arguments that are refused, and when set-up, workload or a control fails.
+    """
+    begin = time.monotonic()
+    if fs not in _FILE_SYSTEMS:
+        raise OutputError(f"--fs: {fs} is none of {', '.join(_FILE_SYSTEMS)}")
+    if not 1 <= cuts <= 10_000_000:
+        raise OutputError(f"--cuts: {cuts} is not from 1 to 10,000,000")
+    if recording is None and workload is None:
+        raise OutputError(
+            "--workload is missing: the command whose promises the check knows\n  remedy: name it, or --recording"
+        )
+    folder = Path(out) if out is not None else Path("out") / f"{Path(spec).stem}-powertest"
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / RECORDING if recording is None else Path(recording)
+    if recording is None:
+        path.unlink(missing_ok=True)
+        assert workload is not None
+        session.record(Path(spec), path, fs=fs, mount_options=mount_options, setup=setup, workload=workload, sets=sets)
+    resolved = recorded_spec(path)
+    moments = Moments.of(_core.recording_moments(os.fspath(path), resolved))
+    if moments.end <= moments.begin:
+        raise OutputError(
+            f"{path}: no simulated time passes in the workload, so there is nothing to cut: it made no requests that "
+            "wait for flash\n  remedy: a longer workload, or one that syncs its data"
+        )
+    for old in folder.glob("cut-*"):
+        shutil.rmtree(old, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="nandlab-cuts-", dir=_room()) as place:
+        job = {
+            "recording": os.fspath(path),
+            "memory": (memory.available() or 1 << 33) // 2,
+            "folder": place,
+            "kept": os.fspath(folder.absolute()),
+            "how": {"fs": fs, "command": check, "limit_s": check_limit_s, "folder": os.getcwd()},
+            "jobs": jobs or os.cpu_count() or 1,
+            "acked": [line for _, line in moments.acknowledged],
+            "units_max": _UNITS_MAX,
+            "keep_below": _KEEP_BELOW,
+            "tries_max": _TRIES_MAX,
+        }
+        controls = _controls(job, moments)
+        done: list[Cut] = []
+        chosen = list(enumerate(choose(moments, cuts, seed)))
+        for group in _rounds(chosen, seed, budget_s):
+            if budget_s is not None and done and time.monotonic() - begin >= budget_s:
+                break
+            for row in _fork(job, "cuts", group):
+                done.append(_cut_of(row))
+                if progress is not None:
+                    progress(len(done), cuts, sum(not cut.passed for cut in done))
+                if budget_s is not None and time.monotonic() - begin >= budget_s:
+                    break
+        done.sort(key=lambda cut: cut.number)
+        broken = [cut for cut in done if not cut.passed and cut.verdict != "check"]
+        smallest = _smallest(job, moments, done, broken[0]) if broken else None
+    result = PowerTest(
+        path=folder,
+        cuts=done,
+        controls=controls,
+        smallest=smallest,
+        wall_s=time.monotonic() - begin,
+        left_out=cuts - len(done),
+        drive=_drive(json.loads(resolved.canonical_json())),
+        requests=len(moments.requests),
+        simulated_s=(moments.end - moments.begin) * 1e-9,
+        check=check,
+    )
+    from nandlab.power_test.report import write
+
+    write(result, moments)
+    return result
+
+
+def _room() -> str | None:
+    """A folder in memory for images if there is one with room, else the usual one."""
+    shared = Path("/dev/shm")
+    if shared.is_dir() and os.access(shared, os.W_OK) and shutil.disk_usage(shared).free > 1 << 30:
+        return os.fspath(shared)
+    return None
+
+
+def _rounds(chosen: list[tuple[int, int]], seed: int, budget_s: float | None) -> Iterator[list[tuple[int, int]]]:
+    """The cuts in the order in which they are done: by time, and with a budget in rounds over the whole time."""
+    if budget_s is None:
+        yield chosen
+        return
+    import random
+
+    left = list(chosen)
+    random.Random(f"rounds {seed}").shuffle(left)
+    size = _ROUND
+    while left:
+        yield sorted(left[:size], key=lambda one: one[1])
+        left, size = left[size:], 2 * size
+
+
+def _fork(job: dict[str, Any], mode: str, instants: Sequence[tuple[int, int]]) -> Iterator[dict[str, Any]]:
+    """Play the session in a process that forks at each instant; gives the results in the order of their ends."""
+    command = [sys.executable, "-m", "nandlab.power_test.forker"]
+    text = json.dumps({**job, "mode": mode, "instants": sorted(instants, key=lambda one: one[1])})
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None and process.stdout is not None
+        try:
+            process.stdin.write(text)
+            process.stdin.close()
+            for line in process.stdout:
+                row = json.loads(line)
+                if "failed" in row:
+                    raise OutputError(f"cut {row['number']} cannot be made: {row['failed'].strip().splitlines()[-1]}")
+                yield row
+        finally:
+            if process.poll() is None:
+                process.terminate()
+    if process.returncode not in (0, -15):
+        raise OutputError("the process that cuts the power has ended with an error (above)")
+
+
+def _cut_of(row: dict[str, Any]) -> Cut:
+    names = Cut.__dataclass_fields__
+    return Cut(**{name: row[name] for name in names if name in row})
+
+
+def _controls(job: dict[str, Any], moments: Moments) -> dict[str, Any]:
+    """Check the images at the beginning and at the end, in which nothing is lost."""
+    found = {}
+    names = ["at the beginning", "at the end"]
+    for row in _fork(job, "control", list(enumerate([moments.begin, moments.synced]))):
+        found[names[row["number"]]] = {key: row[key] for key in ("passed", "status", "output", "reason")}
+    for name, control in found.items():
+        if not control["passed"]:
+            output = control["output"].strip()
+            raise OutputError(
+                f"the check fails {name} of the workload, where nothing is lost: {control['reason'] or 'status'} "
+                f"{'' if control['reason'] else control['status']}\n{output}\n"
+                "  remedy: correct --check or --setup: a check passes before the workload and after it"
+            )
+    return found
+
+
+def _smallest(job: dict[str, Any], moments: Moments, done: list[Cut], first: Cut) -> dict[str, Any]:
+    """The earliest instant that breaks the check, and the smallest set of lost writes that does."""
+    before = max((cut.at_ns for cut in done if cut.passed and cut.at_ns < first.at_ns), default=moments.begin)
+    events = moments.events(before, first.at_ns)
+    step = max(1, -(-len(events) // _EVENTS_MAX))
+    tried = events[::step]
+    at = first.at_ns
+    for row in _fork(job, "try", list(enumerate(tried))):
+        if not row["passed"]:
+            at = min(at, row["at_ns"])
+    found = next(_fork(job, "minimise", [(first.number, at)]))
+    smallest = found.get("smallest") or {"lost": [], "tries": 0, "bounded": False, "needs_no_loss": True}
+    smallest |= {
+        "cut": first.number,
+        "at_ns": at,
+        "after_ns": before,
+        "events": len(events),
+        "events_tried": len(tried),
+    }
+    for unit in smallest["lost"]:
+        unit["request"] = _request_of(moments, unit["offset"], at)
+    return smallest
+
+
+def _request_of(moments: Moments, offset: int, at: int) -> int | None:
+    """The number of the newest write of a byte before a time, from 0."""
+    found = None
+    for number, (when, op, first, length, _) in enumerate(moments.requests):
+        if when > at:
+            break
+        if op in ("write", "trim") and first <= offset < first + max(length, 1):
+            found = number
+    return found
+
+
+def _drive(settings: dict[str, Any]) -> str:
+    """What of a drive decides what a power loss costs."""
+    drive, capacitor = settings["drive"], settings.get("capacitor") or {}
+    words = [str(drive["cell"])]
+    words.append("a capacitor" if capacitor.get("capacitance") else "no capacitor")
+    if (settings.get("cache") or {}).get("size"):
+        words.append("a write cache")
+    if (settings.get("ftl") or {}).get("buffer"):
+        words.append("a write buffer")
+    return ", ".join(words)
+
+
+def repeat(folder: Path, number: int, *, check: str, fs: str, seed: int, cuts: int, limit_s: float = 60.0) -> Path:
+    """Make the image of one cut of a test again; returns the folder with it."""
+    path = folder / RECORDING
+    resolved = recorded_spec(path)
+    moments = Moments.of(_core.recording_moments(os.fspath(path), resolved))
+    instants = choose(moments, cuts, seed)
+    if not 0 <= number < len(instants):
+        raise OutputError(f"--repeat: {number} is not from 0 to {len(instants) - 1}")
+    with tempfile.TemporaryDirectory(prefix="nandlab-cuts-", dir=_room()) as place:
+        job = {
+            "recording": os.fspath(path),
+            "memory": (memory.available() or 1 << 33) // 2,
+            "folder": place,
+            "kept": os.fspath(folder.absolute()),
+            "how": {"fs": fs, "command": check, "limit_s": limit_s, "folder": os.getcwd()},
+            "jobs": 1,
+            "acked": [line for _, line in moments.acknowledged],
+            "units_max": _UNITS_MAX,
+            "keep_below": 0,
+            "tries_max": _TRIES_MAX,
+        }
+        list(_fork(job, "keep", [(number, instants[number])]))
+    return folder / f"cut-{number}"
