@@ -47,7 +47,7 @@ help:
 	@echo "make instructions  the instructions of a page operation against those on file (BLESS=1 writes them)"
 	@echo "make crash       a million power cuts in small random drives (another number with CUTS=...)"
 	@echo "make soak        small random drives for ten minutes, with random mechanisms, then live drives whose power is cut"
-	@echo "                 under a program on ext4 for as long, a guest of QEMU, and a server that is killed 200 times"
+	@echo "                 under a program on ext4 for as long, a guest of QEMU, a server that is killed 200 times, and power tests"
 	@echo "make mutants     changed operators and missing statements: does a test notice? (hours; fewer with MUTANTS=...)"
 	@echo "make inputs      2,000 generated specs and 500 traces through the command (other numbers with INPUTS=...)"
 	@echo "make steady      the demo, steady at four times its length, is steady at twice that too (three minutes)"
@@ -124,6 +124,7 @@ soak: $(VENV)/.stamp-dev $(VENV)/.stamp-built
 	NANDLAB_SOAK_MINUTES=$(SOAK) cargo test --profile crash -p nandlab --test drive random_runs::the_host_reads -- --nocapture
 	NANDLAB_LIVE_MINUTES=$(SOAK) $(BIN)/python -m pytest -s tests/python/test_live_soak.py
 	NANDLAB_KILLS=200 $(BIN)/python -m pytest -n 2 tests/python/test_recording.py
+	NANDLAB_POWER_TESTS=all $(BIN)/python -m pytest -s tests/python/test_power_test.py
 
 mutants: $(VENV)/.stamp-dev
 	$(BIN)/python tools/mutants.py run $(OUT)/mutants --seed $(MUTANTS_SEED) --per-room $(MUTANTS)

@@ -123,7 +123,8 @@ mod unix {
             Ok((!cutter.is_off(), cutter.acknowledged()))
         }
 
-        /// Power fails and returns: `at_ns`, `lost` (a list of units with `lpn`, `offset`, `promise`, `sequence`, `trim`),
+        /// Power fails and returns: `at_ns`, `lost` (a list of units with `lpn`, `offset`, `promise`, `sequence`, `trim`,
+        /// `destroyed`: it was in flash),
         /// `unreadable` (offsets), and `unit_bytes`.
         fn cut<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
             let cutter = self.cutter.get_mut().map_err(|error| RunError::new_err(error.to_string()))?;
@@ -142,6 +143,7 @@ mod unix {
                 unit.set_item("promise", promise)?;
                 unit.set_item("sequence", lost.sequence)?;
                 unit.set_item("trim", lost.is_trim)?;
+                unit.set_item("destroyed", lost.was_in_flash)?;
                 units.append(unit)?;
             }
             let out = PyDict::new(py);

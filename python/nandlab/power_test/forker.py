@@ -24,7 +24,7 @@ from nandlab import _core
 from nandlab.power_test.checks import How, Outcome, check
 
 #: The strengths of promises that are put back for the two questions, and what it means if the check then passes.
-COVERED, ACKNOWLEDGED = ("covered",), ("covered", "acknowledged")
+ACKNOWLEDGED = ("covered", "acknowledged")
 
 
 def _threads() -> int:
@@ -48,6 +48,14 @@ class Images:
         unit = self.cut["unit_bytes"]
         self.lost.write_text("".join(f"{offset} {unit}\n" for offset in self.cut["unreadable"]))
         self.count = 0
+
+    def broken(self) -> list[int]:
+        """The numbers of the lost units that the drive may not lose: covered, or destroyed in flash.
+
+        A write that no flush covers may be lost. Then the unit has its older data, but it does not become unreadable.
+        """
+        units = enumerate(self.cut["lost"])
+        return [n for n, unit in units if unit["promise"] == "covered" or (unit["destroyed"] and not unit["trim"])]
 
     def numbers(self, promises: tuple[str, ...]) -> list[int]:
         """The numbers of the lost units about which such a promise is broken."""
@@ -76,14 +84,19 @@ class Images:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def _blame(images: Images, first: Outcome) -> dict[str, Any]:
+#: Mount options with which a file system sends no flush.
+_NO_FLUSH = ("barrier=0", "nobarrier")
+
+
+def _blame(images: Images, first: Outcome, facts: dict[str, Any]) -> dict[str, Any]:
     """Ask the four questions about a cut that breaks the check."""
     how = images.how
     again = images.check([], with_fsck=True)
     evidence: dict[str, Any] = {"repeats": not again.passed, "fsck": again.dirty, "with_covered": None}
     if again.passed:
         return {"verdict": "check", "evidence": evidence}
-    covered = images.numbers(COVERED)
+    covered = images.broken()
+    evidence["put_back"] = len(covered)
     if covered:
         evidence["with_covered"] = images.check(covered).passed
         if evidence["with_covered"]:
@@ -91,10 +104,19 @@ def _blame(images: Images, first: Outcome) -> dict[str, Any]:
     acknowledged = images.numbers(ACKNOWLEDGED)
     whole = images.check(acknowledged) if len(acknowledged) > len(covered) else None
     evidence["with_acknowledged"] = None if whole is None else whole.passed
-    if again.dirty or first.dirty:
+    if how.fs == "none":
+        return {"verdict": "program", "evidence": evidence}
+    options = (facts.get("mount_options") or "").split(",")
+    evidence["no_flush"] = next((option for option in _NO_FLUSH if option in options), None)
+    evidence["fsyncs"], evidence["flushes"] = facts.get("fsyncs"), facts.get("flushes")
+    is_missing = evidence["with_acknowledged"] is True
+    if again.dirty or first.dirty or (is_missing and evidence["no_flush"]):
         return {"verdict": "file system", "evidence": evidence}
-    verdict = "program" if how.fs == "none" else "program or file system"
-    return {"verdict": verdict, "evidence": evidence}
+    if evidence["fsyncs"] == 0:
+        return {"verdict": "program", "evidence": evidence}
+    if is_missing and evidence["fsyncs"] is not None and evidence["flushes"] == 0:
+        return {"verdict": "file system", "evidence": evidence}
+    return {"verdict": "program or file system", "evidence": evidence}
 
 
 def _minimise(images: Images, tries_max: int) -> dict[str, Any]:
@@ -139,6 +161,7 @@ def _one(cutter: _core.Cutter, job: dict[str, Any], number: int, at: int, acked:
         "acked": len(acked),
         "lost": {promise: len(images.numbers((promise,))) for promise in ("covered", "acknowledged", "in_flight")},
         "unreadable": len(images.cut["unreadable"]),
+        "unit_bytes": images.cut["unit_bytes"],
         "verdict": None,
         "evidence": None,
     }
@@ -149,10 +172,8 @@ def _one(cutter: _core.Cutter, job: dict[str, Any], number: int, at: int, acked:
         result |= {"passed": outcome.passed, "status": outcome.status, "output": outcome.output}
         result |= {"reason": outcome.reason, "cpu_s": own}
         if not outcome.passed and job["mode"] == "cuts":
-            result |= _blame(images, outcome)
+            result |= _blame(images, outcome, job["facts"])
             result["lost_units"] = lost[: job["units_max"]]
-            if number < job["keep_below"] or result["verdict"] == "drive":
-                images.keep(Path(job["kept"]) / f"cut-{number}")
         if job["mode"] == "minimise" and not outcome.passed:
             result["smallest"] = _minimise(images, job["tries_max"])
         if job["mode"] == "keep":
@@ -209,6 +230,9 @@ def main() -> None:
         is_on, count = cutter.advance(at)
         if not is_on:
             continue
+        if job["mode"] == "control" and number == 0:
+            # Lines of the time at which the workload begins may be of the workload.
+            count = job["acked_before"]
         reap(job["jobs"] - 1)
         out = folder / f"{number}.json"
         pid = os.fork()

@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 _FORMAT = 1
 #: What each verdict blames, and what it rests on.
 VERDICTS = {
-    "drive": "the drive: with the writes put back that a flush covers and that are lost, the check passes",
+    "drive": "the drive: with the lost writes put back that a flush covers, or that the drive has destroyed in flash, "
+    "the check passes",
     "file system": "the file system or its mount options: its own check finds damage after its own recovery",
     "program or file system": "the program, or a file system that forgets an fsync: the file system is clean after its "
     "recovery, and nothing in an image tells the two apart",
-    "program": "the program: there is no file system between it and the drive",
+    "program": "the program: it never asked for its data to be durable, or there is no file system between it and the "
+    "drive",
     "check": "the check: it fails once and passes once on the same image",
 }
 #: Requests shown before and after the smallest case.
@@ -37,7 +39,11 @@ def evidence_text(cut: Cut) -> str:
     parts = []
     if evidence.get("with_covered") is not None:
         outcome = "passes" if evidence["with_covered"] else "still fails"
-        parts.append(f"with {counted(cut.lost['covered'], 'lost covered write')} put back the check {outcome}")
+        put_back = evidence["put_back"]
+        parts.append(
+            f"with {counted(put_back, 'write')} put back that a flush covers, or that the drive has destroyed, the "
+            f"check {outcome}"
+        )
     if evidence.get("with_acknowledged") is not None:
         outcome = (
             "passes: a flush is missing above the drive"
@@ -53,6 +59,11 @@ def evidence_text(cut: Cut) -> str:
         parts.append(f"the file system's own check: {fsck.strip().splitlines()[0]}")
     elif cut.verdict in ("program or file system", "drive"):
         parts.append("the file system is clean")
+    if evidence.get("no_flush"):
+        parts.append(f"with the mount option {evidence['no_flush']} the file system sends no flush")
+    if evidence.get("fsyncs") is not None and cut.verdict != "drive":
+        calls = f"the workload has called fsync or its like {counted(evidence['fsyncs'], 'time')}"
+        parts.append(f"{calls}, and the drive has got {counted(evidence['flushes'], 'flush', 'flushes')}")
     if cut.unreadable:
         parts.append(f"{counted(cut.unreadable, 'unit')} cannot be read")
     return "; ".join(parts)
@@ -122,8 +133,9 @@ def smallest_lines(result: PowerTest) -> list[str]:
         lines.append("the check breaks with every acknowledged write put back: no lost write is needed")
         return lines
     bounded = ", the search was ended there" if case["bounded"] else ""
+    are = "is" if len(case["lost"]) == 1 else "are"
     lines.append(
-        f"{counted(len(case['lost']), 'lost write')} are enough ({counted(case['tries'], 'image')} checked{bounded}):"
+        f"{counted(len(case['lost']), 'lost write')} {are} enough ({counted(case['tries'], 'image')} checked{bounded}):"
     )
     for unit in case["lost"][:10]:
         number = "unknown request" if unit["request"] is None else f"request {unit['request']:,}"

@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from nandlab import live
 from nandlab.errors import OutputError
@@ -20,6 +21,8 @@ MAKE = {
     "xfs": ("mkfs.xfs", "-q", "-f", "-K"),
     "btrfs": ("mkfs.btrfs", "-q", "-f", "-K"),
 }
+#: The system calls by which a program asks for durability.
+_SYNCS = "fsync,fdatasync,sync,syncfs,msync,sync_file_range"
 #: The most characters of an output that are shown.
 _SHOWN = 2_000
 
@@ -44,9 +47,11 @@ def record(
     setup: str | None,
     workload: str,
     sets: Sequence[str] = (),
-    tell: object = None,
-) -> None:
+) -> dict[str, Any]:
     """Run set-up and workload on a live drive, and record the session in the new file `recording`.
+
+    Returns what is known of the session beside the recording: `mount_options`, and with strace `fsyncs`, the number of
+    calls of fsync and its like in the workload.
 
     Raises `OutputError` when a command fails, with its output.
     """
@@ -84,10 +89,11 @@ def record(
                 _run("--setup", setup, env, cwd)
                 _sync(fs, place, file)
             drive.mark(BEGIN)
-            _run("--workload", workload, env, cwd)
+            fsyncs = _run("--workload", workload, env, cwd, calls=Path(folder) / "calls")
             drive.mark(END)
             _sync(fs, place, file)
             drive.mark(SYNCED)
+        return {"mount_options": mount_options, "fsyncs": fsyncs}
 
 
 @contextlib.contextmanager
@@ -112,13 +118,27 @@ def _sync(fs: str, place: Path, file: Path | None) -> None:
         subprocess.run(["sync", *(["-f"] if fs != "none" else []), os.fspath(target)], check=True)
 
 
-def _run(option: str, command: str, env: dict[str, str], cwd: Path) -> None:
-    done = subprocess.run(
-        ["sh", "-c", command], env=env, cwd=cwd, capture_output=True, text=True, errors="replace", check=False
-    )
+def _run(option: str, command: str, env: dict[str, str], cwd: Path, calls: Path | None = None) -> int | None:
+    """Run a command; with `calls`, a file, and where strace works returns the number of its calls of fsync."""
+    words = ["sh", "-c", command]
+    traces = calls is not None and _can_trace()
+    if traces:
+        words = ["strace", "-f", "--seccomp-bpf", "-qq", "-o", os.fspath(calls or ""), "-e", f"trace={_SYNCS}", *words]
+    done = subprocess.run(words, env=env, cwd=cwd, capture_output=True, text=True, errors="replace", check=False)
     if done.returncode != 0:
         output = (done.stdout + done.stderr)[-_SHOWN:].rstrip()
         raise OutputError(
             f"{option}: the command ended with status {done.returncode}: {command}\n{output}\n"
             "  remedy: the commands of a power test run in the mounted file system, $NANDLAB_MOUNT"
         )
+    if not traces or calls is None:
+        return None
+    return sum("sync" in line for line in calls.read_text(errors="replace").splitlines())
+
+
+def _can_trace() -> bool:
+    """Whether strace works here; some containers forbid it."""
+    if shutil.which("strace") is None:
+        return False
+    words = ["strace", "-f", "--seccomp-bpf", "-qq", "-o", "/dev/null", "-e", f"trace={_SYNCS}", "true"]
+    return subprocess.run(words, capture_output=True, check=False).returncode == 0

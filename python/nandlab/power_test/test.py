@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -19,11 +20,14 @@ from nandlab.errors import OutputError
 from nandlab.power_test import session
 from nandlab.power_test.instants import Moments, choose
 from nandlab.simulate import recorded_spec
+from nandlab.whole import write_file
 
 #: Files in the folder of a power test.
 RECORDING, RESULT, JUNIT, PAGE = "session.rec", "powertest.json", "junit.xml", "powertest.html"
-#: Cuts with lower numbers keep their image if they break the check.
-_KEEP_BELOW = 3
+#: What is known of the session beside its recording: the mount options, and the calls of fsync.
+FACTS = "session.json"
+#: So many broken cuts, the first ones, keep their image.
+_KEPT = 3
 #: The most lost units that are listed for a cut.
 _UNITS_MAX = 1_000
 #: The most images that are checked to make a case smaller, and the most events that are tried before a cut.
@@ -123,6 +127,7 @@ def powertest(
     Raises `OutputError` for arguments that are refused, and when set-up, workload or a control fails.
     """
     begin = time.monotonic()
+    facts: dict[str, Any] = {}
     if fs not in _FILE_SYSTEMS:
         raise OutputError(f"--fs: {fs} is none of {', '.join(_FILE_SYSTEMS)}")
     if not 1 <= cuts <= 10_000_000:
@@ -137,13 +142,19 @@ def powertest(
     if recording is None:
         path.unlink(missing_ok=True)
         assert workload is not None
-        session.record(Path(spec), path, fs=fs, mount_options=mount_options, setup=setup, workload=workload, sets=sets)
+        facts = session.record(
+            Path(spec), path, fs=fs, mount_options=mount_options, setup=setup, workload=workload, sets=sets
+        )
+        write_file(path.with_name(FACTS), (json.dumps(facts) + "\n").encode())
     resolved = recorded_spec(path)
     moments = Moments.of(_core.recording_moments(os.fspath(path), resolved))
-    if moments.end <= moments.begin:
+    with contextlib.suppress(OSError, ValueError):
+        facts = json.loads(path.with_name(FACTS).read_text())
+    flushes = sum(moments.begin <= at <= moments.end for at in moments.flushes)
+    if moments.synced <= moments.begin:
         raise OutputError(
-            f"{path}: no simulated time passes in the workload, so there is nothing to cut: it made no requests that "
-            "wait for flash\n  remedy: a longer workload, or one that syncs its data"
+            f"{path}: no simulated time passes in the workload and in the sync after it, so there is nothing to cut\n"
+            "  remedy: a workload that writes"
         )
     for old in folder.glob("cut-*"):
         shutil.rmtree(old, ignore_errors=True)
@@ -156,9 +167,10 @@ def powertest(
             "how": {"fs": fs, "command": check, "limit_s": check_limit_s, "folder": os.getcwd()},
             "jobs": jobs or os.cpu_count() or 1,
             "acked": [line for _, line in moments.acknowledged],
+            "acked_before": sum(at < moments.begin for at, _ in moments.acknowledged),
             "units_max": _UNITS_MAX,
-            "keep_below": _KEEP_BELOW,
             "tries_max": _TRIES_MAX,
+            "facts": {**facts, "flushes": flushes},
         }
         controls = _controls(job, moments)
         done: list[Cut] = []
@@ -175,6 +187,9 @@ def powertest(
         done.sort(key=lambda cut: cut.number)
         broken = [cut for cut in done if not cut.passed and cut.verdict != "check"]
         smallest = _smallest(job, moments, done, broken[0]) if broken else None
+        kept = [(cut.number, cut.at_ns) for cut in done if not cut.passed][:_KEPT]
+        if kept:
+            list(_fork(job, "keep", kept))
     result = PowerTest(
         path=folder,
         cuts=done,
@@ -184,7 +199,7 @@ def powertest(
         left_out=cuts - len(done),
         drive=_drive(json.loads(resolved.canonical_json())),
         requests=len(moments.requests),
-        simulated_s=(moments.end - moments.begin) * 1e-9,
+        simulated_s=(moments.synced - moments.begin) * 1e-9,
         check=check,
     )
     from nandlab.power_test.report import write
@@ -279,17 +294,17 @@ def _smallest(job: dict[str, Any], moments: Moments, done: list[Cut], first: Cut
         "events_tried": len(tried),
     }
     for unit in smallest["lost"]:
-        unit["request"] = _request_of(moments, unit["offset"], at)
+        unit["request"] = _request_of(moments, unit["offset"], found["unit_bytes"], at)
     return smallest
 
 
-def _request_of(moments: Moments, offset: int, at: int) -> int | None:
-    """The number of the newest write of a byte before a time, from 0."""
+def _request_of(moments: Moments, offset: int, length: int, at: int) -> int | None:
+    """The number of the newest write or TRIM of a byte of the unit before a time, from 0."""
     found = None
-    for number, (when, op, first, length, _) in enumerate(moments.requests):
+    for number, (when, op, first, size, _) in enumerate(moments.requests):
         if when > at:
             break
-        if op in ("write", "trim") and first <= offset < first + max(length, 1):
+        if op in ("write", "trim") and first < offset + length and offset < first + size:
             found = number
     return found
 
@@ -324,8 +339,9 @@ def repeat(folder: Path, number: int, *, check: str, fs: str, seed: int, cuts: i
             "jobs": 1,
             "acked": [line for _, line in moments.acknowledged],
             "units_max": _UNITS_MAX,
-            "keep_below": 0,
+            "acked_before": 0,
             "tries_max": _TRIES_MAX,
+            "facts": {},
         }
         list(_fork(job, "keep", [(number, instants[number])]))
     return folder / f"cut-{number}"

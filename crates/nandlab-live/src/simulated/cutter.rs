@@ -14,7 +14,7 @@ use nandlab::drive::spec::Spec;
 use nandlab_base::base::ids::Lpn;
 use nandlab_base::recording::{Recording, RecordingError};
 
-use super::{Entry, Event, Options, Simulated, Speed, Time, Unserved};
+use super::{Entry, Event, Options, Simulated, Speed, Time, Unserved, Version};
 use crate::memory::is_zero;
 use crate::player::Player;
 
@@ -51,6 +51,8 @@ pub struct Cutter {
     given: u64,
     /// Lines that were acknowledged.
     acknowledged: u64,
+    /// Units that cannot be read after the cut, by LPN.
+    unreadable: Vec<u32>,
 }
 
 impl Cutter {
@@ -68,7 +70,15 @@ impl Cutter {
         let options = Options { speed: Speed::Max { gather: 1 }, memory_max, folder: None, cut_every: None };
         let mut drive = Simulated::build(spec, &options, watch)?;
         drive.keeps_all = true;
-        Ok(Self { drive, recording, player: Player::default(), ahead: None, given: 0, acknowledged: 0 })
+        Ok(Self {
+            drive,
+            recording,
+            player: Player::default(),
+            ahead: None,
+            given: 0,
+            acknowledged: 0,
+            unreadable: Vec::new(),
+        })
     }
 
     /// Bytes of a unit.
@@ -122,9 +132,17 @@ impl Cutter {
         let at = drive.now();
         drive.lose_power();
         drive.restore_power();
+        let lost = self.drive.data().lost.clone();
+        let units = self.drive.data().units();
+        self.unreadable = (0..units).filter(|&lpn| self.is_unreadable(Lpn(lpn))).collect();
+        Cut { at, lost, unreadable: self.unreadable.clone() }
+    }
+
+    /// Whether reads of a unit fail.
+    fn is_unreadable(&mut self, lpn: Lpn) -> bool {
+        let is_lost = self.drive.drive.version(lpn) == Version::Lost;
         let data = self.drive.data();
-        let unreadable = (0..data.units()).filter(|&lpn| data.is_unreadable(Lpn(lpn), data.newest(Lpn(lpn))));
-        Cut { at, lost: data.lost.clone(), unreadable: unreadable.collect() }
+        is_lost || data.is_unreadable(lpn, data.newest(lpn))
     }
 
     /// Writes what the drive has now to a new file, for this user alone: zeros are holes. The units of `put_back`, which a cut
@@ -137,6 +155,7 @@ impl Cutter {
         let unit_bytes = self.drive.unit_bytes as usize;
         let size = self.drive.drive.geometry().logical_bytes();
         file.set_len(size)?;
+        let unreadable = std::mem::take(&mut self.unreadable);
         let data = self.drive.data();
         let (mut buffer, mut begin) = (Vec::with_capacity(WRITE + unit_bytes), 0u64);
         let mut unit = vec![0; unit_bytes];
@@ -151,7 +170,7 @@ impl Cutter {
             let version = match lost.next_if(|lost| lost.lpn.0 == lpn) {
                 Some(lost) if lost.is_trim => 0,
                 Some(lost) => lost.sequence,
-                None if data.is_unreadable(Lpn(lpn), data.newest(Lpn(lpn))) => 0,
+                None if unreadable.binary_search(&lpn).is_ok() => 0,
                 None => data.newest(Lpn(lpn)),
             };
             let at = u64::from(lpn) * unit_bytes as u64;
@@ -170,6 +189,8 @@ impl Cutter {
                 buffer.extend_from_slice(&unit[..len]);
             }
         }
-        flush(&mut buffer, begin)
+        flush(&mut buffer, begin)?;
+        self.unreadable = unreadable;
+        Ok(())
     }
 }

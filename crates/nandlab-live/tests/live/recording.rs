@@ -10,7 +10,7 @@ use nandlab_base::recording::{Event, Header, Recording};
 use nandlab_live::backend::{Backend, Errno, Op, Order, Request};
 use nandlab_live::player::{Player, Sequences};
 use nandlab_live::recording::{NO_LIMIT, Recorded, Recorder, RecorderError, Sync};
-use nandlab_live::simulated::{Options, Resumed, Simulated, Speed, Unresumed};
+use nandlab_live::simulated::{Cutter, Options, Resumed, Simulated, Speed, Unresumed};
 use proptest::prelude::*;
 use std::fs::File;
 use std::io::BufReader;
@@ -302,5 +302,73 @@ fn a_recording_of_another_drive_is_not_resumed() {
     match drive(&[], &options(MAX)).resume(&place.recorded(), |_| Ok(()), &mut |_| false) {
         Err(Unresumed::Stopped) => {}
         other => panic!("{other:?}"),
+    }
+}
+
+/// The bytes of an image of the drive after a cut at this time, which is the end of the recording, and what the cut has cost.
+fn image_after_cut(
+    place: &Place,
+    at: Time,
+    sets: &[&str],
+    put_back: bool,
+) -> (Vec<u8>, nandlab_live::simulated::Cut) {
+    let recording = Recording::open(BufReader::new(File::open(&place.0).unwrap())).unwrap();
+    let mut cutter = Cutter::new(recording, &spec_of(sets), 1 << 30, &mut |_| true).unwrap();
+    // In two steps, as a process that forks at several instants.
+    assert!(cutter.advance(Time::from_ns(at.ns() / 2)).unwrap() || at.ns() < 2);
+    assert!(!cutter.advance(at).unwrap());
+    let cut = cutter.cut();
+    let image = Place::new();
+    cutter.image(&image.0, if put_back { &cut.lost } else { &[] }).unwrap();
+    assert!(cutter.image(&image.0, &[]).is_err(), "an image is not written over");
+    (std::fs::read(&image.0).unwrap(), cut)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    /// The image of a cut has the bytes that clients of the served drive read after the same cut, and the lost units put back
+    /// are those of the last writes.
+    #[test]
+    fn an_image_is_what_clients_read_after_the_cut(
+        writes in proptest::collection::vec((0..40u64, 0..8u8), 5..120),
+        kind in 0..KINDS.len(),
+    ) {
+        let place = Place::new();
+        let mut drive = recording(KINDS[kind], &options(MAX), &place.recorded());
+        let mut acknowledged = [0u64; 40];
+        for (number, &(lpn, what)) in (1u64..).zip(&writes) {
+            if what == 0 {
+                one(&mut drive, request(Op::Flush, 0, 0), &[]).unwrap();
+            } else {
+                write(&mut drive, lpn * UNIT, &stamped(lpn, number));
+                acknowledged[lpn as usize] = number;
+            }
+        }
+        let end = std::fs::metadata(&place.0).unwrap().len();
+        let at = drive.drive().now();
+        order(&mut drive, Order::Cut);
+        prop_assert!(drive.take_power_loss());
+        order(&mut drive, Order::Restore);
+        let served: Vec<Option<Vec<u8>>> = (0..40).map(|lpn| read(&mut drive, lpn * UNIT, UNIT).ok()).collect();
+        drop(drive);
+        File::options().write(true).open(&place.0).unwrap().set_len(end).unwrap();
+        let (image, cut) = image_after_cut(&place, at, KINDS[kind], false);
+        let unit_bytes = image.len() as u64 / u64::from(spec_of(KINDS[kind]).geometry().logical_units);
+        for lpn in 0..40u64 {
+            let bytes = &image[(lpn * UNIT) as usize..][..UNIT as usize];
+            match &served[lpn as usize] {
+                Some(unit) => prop_assert!(unit == bytes, "LPN {} differs", lpn),
+                None => {
+                    prop_assert!(bytes.iter().all(|&byte| byte == 0));
+                    prop_assert!(cut.unreadable.contains(&((lpn * UNIT / unit_bytes) as u32)), "kind {} lpn {} {} {:?}", kind, lpn, unit_bytes, &cut);
+                }
+            }
+        }
+        let (whole, _) = image_after_cut(&place, at, KINDS[kind], true);
+        for lpn in 0..40u64 {
+            let number = number_of(lpn, &whole[(lpn * UNIT) as usize..][..UNIT as usize]);
+            prop_assert_eq!(number, acknowledged[lpn as usize], "LPN {} of {:?}", lpn, &cut.lost);
+        }
     }
 }

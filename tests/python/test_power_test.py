@@ -1,0 +1,473 @@
+"""Power tests: which promise a cut broke, and whose fault it was.
+
+Recording needs root, /dev/fuse and loop devices, since a file system is mounted; such tests are skipped elsewhere.
+`make soak` makes the tests with many cuts.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import nandlab
+import pytest
+from nandlab import _core
+from nandlab.power_test import checks, forker, instants, report, test
+from nandlab.power_test.instants import Moments, choose
+
+pytest_plugins = ["nandlab.power_test.fixture"]
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="drives are served on Linux only")
+
+HERE = Path(__file__).parent
+STORE = HERE / "power_store.py"
+#: Whether the tests with many cuts run.
+SOAK = os.environ.get("NANDLAB_POWER_TESTS") == "all"
+soak = pytest.mark.skipif(not SOAK, reason="in make soak")
+
+#: A drive without RAM that could lose data: 100 MiB of SLC.
+SPEC = """\
+seed = 1
+[drive]
+channels = 2
+chips_per_channel = 1
+dies_per_chip = 1
+planes_per_die = 2
+pages_per_block = 128
+page_size = "4KiB"
+cell = "slc"
+capacity = "100MiB"
+endurance = 1000000
+[timing]
+read = "50us"
+program = "300us"
+erase = "1ms"
+"""
+#: A write cache without a capacitor.
+CACHE = ["cache.size=1MiB", "cache.dirty_budget=1.0"]
+#: A TLC drive whose write buffer a capacitor protects.
+TLC = [
+    "drive.cell=tlc",
+    "drive.program_order=one-shot",
+    "drive.pages_per_block=384",
+    "ftl.buffer=192KiB",
+    "cache.flush_to=cache",
+    "capacitor.capacitance=10mF",
+]
+
+SQLITE = """\
+import os, sqlite3, sys
+journal, synchronous, number = sys.argv[1:4]
+base = sqlite3.connect("t.db", isolation_level=None)
+base.execute(f"pragma journal_mode={journal}")
+base.execute(f"pragma synchronous={synchronous}")
+base.execute("create table if not exists t(a integer primary key, b text)")
+with open(os.environ["NANDLAB_ACK"], "w", buffering=1) as ack:
+    for row in range(int(number)):
+        base.execute("insert into t values(?, ?)", (row, "text" * (row % 50)))
+        ack.write(f"{row}\\n")
+"""
+SQLITE_CHECK = """\
+import os, sqlite3, sys
+base = sqlite3.connect("t.db")
+verdict = base.execute("pragma integrity_check").fetchone()[0]
+if verdict != "ok":
+    sys.exit(f"damaged: {verdict}")
+rows = {row for (row,) in base.execute("select a from t")}
+missing = [line for line in open(os.environ["NANDLAB_ACKED"]).read().split() if int(line) not in rows]
+if missing and "--any" not in sys.argv:
+    sys.exit(f"lost transactions {missing[:5]}")
+"""
+#: The table, before the workload.
+SQLITE_SETUP = "import sqlite3; sqlite3.connect('t.db').execute('create table t(a integer primary key, b text)')"
+
+
+def can_mount():
+    programs = ["nbdfuse", "mkfs.ext4", "e2fsck", "debugfs"]
+    places = ["/dev/fuse", "/dev/loop-control"]
+    return os.geteuid() == 0 and all(map(shutil.which, programs)) and all(Path(place).exists() for place in places)
+
+
+needs_root = pytest.mark.skipif(not can_mount(), reason="needs root, nbdfuse, /dev/fuse and loop devices")
+
+
+@pytest.fixture
+def spec(tmp_path):
+    path = tmp_path / "drive.toml"
+    path.write_text(SPEC)
+    return path
+
+
+@pytest.fixture
+def sqlite(tmp_path):
+    """Set-up, workload and check of SQLite for `powertest`."""
+    (tmp_path / "insert.py").write_text(SQLITE)
+    (tmp_path / "check.py").write_text(SQLITE_CHECK)
+
+    def commands(journal, synchronous, number=30, *, any_rows=False):
+        return {
+            "setup": f'{sys.executable} -c "{SQLITE_SETUP}"',
+            "workload": f"{sys.executable} {tmp_path / 'insert.py'} {journal} {synchronous} {number}",
+            "check": f"{sys.executable} {tmp_path / 'check.py'}" + (" --any" if any_rows else ""),
+        }
+
+    return commands
+
+
+def store(number, *bugs):
+    """Workload and check of the store."""
+    return {
+        "workload": f"{sys.executable} {STORE} put {number} {' '.join(bugs)}",
+        "check": f"{sys.executable} {STORE} check",
+    }
+
+
+@needs_root
+def test_sqlite_survives_and_the_recording_repeats_the_test(spec, tmp_path, sqlite, powertest):
+    commands = sqlite("wal", "full", 20)
+    result = powertest(spec, cuts=20, **commands)
+    assert len(result.cuts) == 20 and result.passed and result.smallest is None
+    assert any(cut.acked for cut in result.cuts)
+    # The same recording, the same cuts.
+    recording = result.path / test.RECORDING
+    again = nandlab.powertest(
+        spec, cuts=20, check=commands["check"], recording=recording, out=tmp_path / "again", jobs=1
+    )
+    of = lambda one: [(cut.at_ns, cut.acked, cut.lost, cut.passed) for cut in one.cuts]  # noqa: E731
+    assert of(again) == of(result)
+    other = nandlab.powertest(spec, cuts=20, check=commands["check"], recording=recording, out=tmp_path / "b", seed=2)
+    assert of(other) != of(result)
+    found = ElementTree.parse(result.path / test.JUNIT).getroot()
+    assert (found.get("tests"), found.get("failures")) == ("20", "0")
+    place = test.repeat(result.path, 7, check=commands["check"], fs="ext4", seed=1, cuts=20)
+    acked = (place / "acked.txt").read_text().split()
+    assert len(acked) == result.cuts[7].acked
+    assert (place / "image").stat().st_size >= 100 << 20
+
+
+@needs_root
+def test_a_store_that_forgets_fsync_is_blamed_above_the_drive(spec, tmp_path):
+    result = nandlab.powertest(
+        spec,
+        **store(15, "--no-fsync-file"),
+        cuts=12,
+        sets=CACHE,
+        mount_options="noauto_da_alloc",
+        out=tmp_path / "test",
+    )
+    assert result.broken and set(result.verdicts()) == {"program or file system"}
+    assert result.smallest is not None
+    found = json.loads((result.path / test.RESULT).read_text())
+    assert found["broken"] == len(result.broken)
+    page = (result.path / test.PAGE).read_text()
+    assert "program or file system" in page and "Requests around the cut" in page
+    failures = ElementTree.parse(result.path / test.JUNIT).getroot().findall("testcase/failure")
+    assert len(failures) == len(result.broken) and "torn" in failures[0].text
+
+
+@needs_root
+def test_a_mount_option_that_sends_no_flush_is_blamed(spec, tmp_path):
+    commands = store(12)
+    result = nandlab.powertest(
+        spec, **commands, cuts=40, sets=CACHE, mount_options="barrier=0", out=tmp_path / "test", budget_s=15
+    )
+    assert "file system" in result.verdicts()
+    blamed = next(cut for cut in result.broken if cut.verdict == "file system")
+    assert blamed.evidence["no_flush"] == "barrier=0" or blamed.evidence["fsck"]
+    assert len(result.cuts) + result.left_out == 40
+
+
+@needs_root
+def test_the_command(spec, tmp_path):
+    def command(*options, status):
+        words = ["powertest", spec, "--check", f"{sys.executable} {STORE} check", "--out", tmp_path / "out", *options]
+        done = subprocess.run(
+            [sys.executable, "-m", "nandlab", *map(str, words)], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == status, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    workload = ["--workload", f"{sys.executable} {STORE} put 6"]
+    shown = command(*workload, "--cuts", "4", "--junit", tmp_path / "j.xml", status=0)
+    assert "no cut broke the check" in shown and "slc, no capacitor" in shown
+    assert ElementTree.parse(tmp_path / "j.xml").getroot().get("tests") == "4"
+    assert "the command ended with status 7" in command("--workload", "echo no; exit 7", status=2)
+    assert "at the beginning" in command(*workload, "--set", "seed=2", "--check", "false", status=2)
+    recording = ["--recording", tmp_path / "out" / test.RECORDING]
+    # A check that fails after the beginning.
+    failing = '[ "$(grep -c . "$NANDLAB_ACKED")" != 3 ]'
+    shown = command(*recording, "--cuts", "30", "--check", failing, status=4)
+    assert "broken" in shown and "earliest" in shown
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"fs": "ntfs"}, "none of ext4"),
+        ({"cuts": 0}, "not from 1"),
+        ({}, "--workload is missing"),
+        ({"recording": "nothing.rec"}, "nothing.rec"),
+    ],
+)
+def test_arguments_that_are_refused(spec, tmp_path, options, said):
+    with pytest.raises(nandlab.NandlabError, match=said):
+        nandlab.powertest(spec, check="true", out=tmp_path / "out", **options)
+
+
+def moments(**changes):
+    of = {
+        "begin": 1_000,
+        "end": 900_000,
+        "synced": 1_000_000,
+        "acknowledged": [(1_000, "a"), (2_000, "b"), (500_000, "c")],
+        "requests": [
+            (1_500, "write", 4096, 8192, False),
+            (3_000, "flush", 0, 0, False),
+            (3_000, "trim", 0, 4096, False),
+        ],
+        "programs": [(1_600, 2_900), (400_000, 700_000)],
+        "flushes": [3_500],
+        "off": [(10_000, 20_000)],
+    }
+    return Moments(**(of | changes))
+
+
+def test_instants_are_everywhere_around_flushes_and_within_programs():
+    of = moments()
+    chosen = choose(of, 600, 1)
+    assert chosen == sorted(chosen) == choose(of, 600, 1) != choose(of, 600, 2)
+    assert all(of.begin <= at <= of.synced for at in chosen)
+    assert not any(10_000 <= at <= 20_000 for at in chosen)
+    # A third of them each, and those at any time come on top.
+    assert sum(abs(at - 3_500) <= 1 for at in chosen) >= 100
+    within = sum(any(first <= at <= last for first, last in of.programs) for at in chosen)
+    assert within >= 200
+    assert len(choose(moments(flushes=[], programs=[]), 50, 1)) == 50
+    assert of.lines_until(2_000) == ["a", "b"] and of.lines_until(999) == []
+    assert of.events(1_500, 3_500) == [1_600, 2_900, 3_000]
+
+
+def test_the_request_of_a_lost_unit_is_the_newest_one():
+    of = moments()
+    assert test._request_of(of, 8192, 4096, 10_000) == 0
+    assert test._request_of(of, 0, 4096, 10_000) == 2
+    assert test._request_of(of, 0, 4096, 2_000) is None
+    assert test._request_of(of, 12288, 4096, 10_000) is None
+
+
+class Fake(forker.Images):
+    """Images whose check fails when a set of writes is lost."""
+
+    def __init__(self, lost, needed, fsck="", breaks_anyway=False):
+        self.cut = {"lost": lost}
+        self.how = checks.How("ext4", "", 1, "")
+        self.needed, self.fsck, self.breaks_anyway, self.checked = set(needed), fsck, breaks_anyway, []
+
+    def check(self, put_back, *, with_fsck=False):
+        self.checked.append(put_back)
+        missing = set(range(len(self.cut["lost"]))) - set(put_back)
+        passed = not self.breaks_anyway and not self.needed <= missing
+        return checks.Outcome(passed, 0 if passed else 1, "", dirty=self.fsck if with_fsck else "")
+
+
+def lost(*promises):
+    return [
+        {"lpn": n, "offset": n, "promise": promise, "sequence": n, "trim": False, "destroyed": False}
+        for n, promise in enumerate(promises)
+    ]
+
+
+def blame(images, **facts):
+    found = forker._blame(images, checks.Outcome(False, 1, ""), facts)
+    return found["verdict"]
+
+
+def test_the_four_questions():
+    covered, acknowledged = lost("covered", "acknowledged", "in_flight"), lost("acknowledged", "acknowledged")
+    assert blame(Fake(covered, [0])) == "drive"
+    # A write that no flush covers may be lost, but not destroyed.
+    assert blame(Fake(acknowledged, [0])) == "program or file system"
+    acknowledged[0]["destroyed"] = True
+    assert blame(Fake(acknowledged, [0])) == "drive"
+    assert blame(Fake(covered, [1])) == "program or file system"
+    assert blame(Fake(covered, [1]), mount_options="barrier=0") == "file system"
+    assert blame(Fake(covered, [1]), fsyncs=0, flushes=0) == "program"
+    assert blame(Fake(covered, [1]), fsyncs=9, flushes=0) == "file system"
+    assert blame(Fake(covered, [1]), fsyncs=9, flushes=9) == "program or file system"
+    assert blame(Fake(covered, [1], fsck="bad inode")) == "file system"
+    assert blame(Fake(covered, [2], breaks_anyway=True)) == "program or file system"
+    assert blame(Fake([], [5])) == "check"
+
+
+@pytest.mark.parametrize("needed", [[3], [0, 19], [2, 3, 11], list(range(20))])
+def test_the_smallest_set_of_lost_writes_is_found(needed):
+    images = Fake(lost(*["acknowledged"] * 20), needed)
+    found = forker._minimise(images, 1000)
+    assert [unit["lpn"] for unit in found["lost"]] == needed
+    assert found["tries"] == len(images.checked) and not found["bounded"]
+    assert forker._minimise(Fake(lost("covered"), [], breaks_anyway=True), 9)["needs_no_loss"]
+    assert forker._minimise(Fake(lost(*["covered"] * 20), [1, 7, 12]), 3)["bounded"]
+
+
+def test_the_evidence_in_words():
+    cut = test.Cut(
+        3, 5, False, 1, "text\x00", "", 2, {"covered": 1, "acknowledged": 2, "in_flight": 0}, 1, "drive", {}, 0.1
+    )
+    cut.evidence = {"with_covered": True, "put_back": 1, "fsck": ""}
+    assert "1 write put back" in report.evidence_text(cut) and "1 unit cannot be read" in report.evidence_text(cut)
+    cut.evidence = {
+        "with_acknowledged": False,
+        "no_flush": "barrier=0",
+        "fsyncs": 4,
+        "flushes": 1,
+        "fsck": "bad\nworse",
+    }
+    cut.verdict = "file system"
+    text = report.evidence_text(cut)
+    for words in ("all 3 acknowledged writes", "still fails", "bad", "barrier=0", "4 times", "1 flush"):
+        assert words in text
+    result = test.PowerTest(Path("x"), [cut], {}, None, 1.0, 0, "slc", 1, 1.0, "true")
+    assert "text?" in report.junit(result).decode()
+
+
+@pytest.mark.skipif(shutil.which("mkfs.ext4") is None or shutil.which("debugfs") is None, reason="needs e2fsprogs")
+def test_a_damaged_image_of_ext4_is_dirty(tmp_path):
+    image = tmp_path / "image"
+    with image.open("wb") as file:
+        file.truncate(16 << 20)
+    (tmp_path / "a").write_text("hello")
+    subprocess.run(["mkfs.ext4", "-q", image], check=True)
+    subprocess.run(["debugfs", "-w", "-R", f"write {tmp_path / 'a'} a", image], check=True, capture_output=True)
+    how = checks.How("ext4", "grep -q hello a", 10, str(tmp_path))
+    for name in ("acked", "lost"):
+        (tmp_path / name).write_text("")
+
+    def outcome():
+        return checks.check(image, how, tmp_path / "acked", tmp_path / "lost", tmp_path, with_fsck=True)
+
+    assert outcome().passed and outcome().dirty == ""
+    # Counts of free blocks, as the replay of a journal leaves them, are no damage.
+    subprocess.run(
+        ["debugfs", "-w", "-R", "set_super_value free_blocks_count 7", image], check=True, capture_output=True
+    )
+    assert outcome().passed and outcome().dirty == ""
+    subprocess.run(["debugfs", "-w", "-R", "set_inode_field a links_count 9", image], check=True, capture_output=True)
+    assert "inode" in outcome().dirty.lower()
+    slow = checks.check(image, checks.How("ext4", "sleep 9", 0.2, "/"), tmp_path / "acked", tmp_path / "lost", tmp_path)
+    assert not slow.passed and "did not end" in slow.reason
+
+
+def test_an_ordinary_user_needs_no_file_system(spec, tmp_path):
+    """Without a file system the workload uses the drive itself; here over its socket."""
+    (tmp_path / "w.py").write_text(
+        "import os, sys, urllib.parse\n"
+        f"sys.path.insert(0, {str(HERE)!r})\n"
+        "from nbd_client import Client\n"
+        "client = Client(os.environ['NANDLAB_URI'].split('socket=')[1])\n"
+        "with open(os.environ['NANDLAB_ACK'], 'w', buffering=1) as ack:\n"
+        "    for n in range(20):\n"
+        "        client.write(n * 4096, bytes([n + 1]) * 4096)\n"
+        "        if '--flush' in sys.argv:\n"
+        "            client.flush()\n"
+        "        ack.write(f'{n}\\n')\n"
+    )
+    (tmp_path / "c.py").write_text(
+        "import os, sys\n"
+        "image = open(os.environ['NANDLAB_IMAGE'], 'rb').read(20 * 4096)\n"
+        "for n in map(int, open(os.environ['NANDLAB_ACKED'])):\n"
+        "    if image[n * 4096 : (n + 1) * 4096] != bytes([n + 1]) * 4096:\n"
+        "        sys.exit(f'unit {n} is lost')\n"
+    )
+    arguments = {"fs": "none", "check": f"{sys.executable} {tmp_path / 'c.py'}", "cuts": 30, "sets": CACHE}
+    workload = f"{sys.executable} {tmp_path / 'w.py'}"
+    flushed = nandlab.powertest(spec, workload=f"{workload} --flush", out=tmp_path / "a", **arguments)
+    assert flushed.passed
+    forgot = nandlab.powertest(spec, workload=workload, out=tmp_path / "b", **arguments)
+    assert set(forgot.verdicts()) == {"program"}
+    # One write that is lost is enough, and it is named.
+    assert len(forgot.smallest["lost"]) == 1
+    unit = forgot.smallest["lost"][0]
+    written = _core.recording_moments(str(forgot.path / test.RECORDING), nandlab.load(SPEC))["requests"]
+    assert written[unit["request"]][1:4] == ("write", unit["offset"], 4096)
+
+
+@soak
+@needs_root
+@pytest.mark.parametrize(
+    ("journal", "synchronous", "sets", "any_rows"),
+    [
+        ("delete", "full", [], True),
+        ("wal", "full", [], False),
+        ("delete", "extra", TLC, False),
+        ("wal", "full", TLC, False),
+    ],
+)
+def test_a_thousand_cuts_of_sqlite(spec, tmp_path, sqlite, powertest, journal, synchronous, sets, any_rows):
+    """With `FULL` and a rollback journal the last transaction may be lost, as SQLite documents; `EXTRA` keeps it."""
+    result = powertest(spec, cuts=1000, sets=sets, **sqlite(journal, synchronous, 60, any_rows=any_rows))
+    assert len(result.cuts) == 1000
+    print(f"{journal} {synchronous} {result.drive}: {result.wall_s:.0f} s")
+
+
+@soak
+@needs_root
+def test_flushed_pages_lost_by_planar_mlc_are_blamed_on_the_drive(spec, tmp_path, sqlite):
+    result = nandlab.powertest(
+        spec, cuts=200, sets=["drive.cell=mlc"], out=tmp_path / "test", **sqlite("delete", "extra", 60)
+    )
+    assert set(result.verdicts()) == {"drive"}
+
+
+@soak
+@needs_root
+def test_sqlite_that_never_syncs_is_found_by_its_acknowledged_lines(spec, tmp_path, sqlite):
+    result = nandlab.powertest(spec, cuts=100, out=tmp_path / "test", **sqlite("delete", "off", 60))
+    assert result.broken and "drive" not in result.verdicts()
+    any_rows = sqlite("delete", "off", 60, any_rows=True)
+    recording = result.path / test.RECORDING
+    hidden = nandlab.powertest(spec, cuts=100, out=tmp_path / "b", check=any_rows["check"], recording=recording)
+    # The integrity check alone finds at most damage, and not the lost transactions.
+    assert len(hidden.broken) < len(result.broken)
+
+
+@soak
+@needs_root
+@pytest.mark.parametrize("bug", ["--no-fsync-file", "--no-fsync-dir"])
+@pytest.mark.parametrize("fs", ["ext4", "xfs"])
+def test_planted_bugs_of_the_store(spec, tmp_path, bug, fs):
+    result = nandlab.powertest(
+        spec,
+        **store(40, bug),
+        cuts=60,
+        fs=fs,
+        sets=[*CACHE, "drive.capacity=350MiB"],
+        mount_options="noauto_da_alloc" if fs == "ext4" else "",
+        out=tmp_path / "test",
+    )
+    assert result.broken and "drive" not in result.verdicts(), result.verdicts()
+
+
+@soak
+@needs_root
+@pytest.mark.parametrize("fs", ["ext4", "xfs", "btrfs"])
+def test_the_store_without_bugs_survives(spec, tmp_path, powertest, fs):
+    powertest(spec, **store(40), cuts=60, fs=fs, sets=[*CACHE, "drive.capacity=350MiB"])
+
+
+def test_marks_are_those_of_the_session():
+    found = {
+        "marks": [(5, instants.BEGIN), (9, instants.END), (11, instants.SYNCED)],
+        "acknowledged": [],
+        "cuts": [6, 7],
+        "requests": [],
+        "programs": [(1, 2), (4, 8)],
+        "flushes": [3, 8],
+        "end": 12,
+    }
+    of = Moments.of(found)
+    assert (of.begin, of.end, of.synced, of.off) == (5, 9, 11, [(6, 7)])
+    assert of.programs == [(4, 8)] and of.flushes == [8]
+    whole = Moments.of(found | {"marks": []})
+    assert (whole.begin, whole.end, whole.synced) == (0, 12, 12)
