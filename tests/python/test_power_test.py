@@ -51,7 +51,9 @@ CACHE = ["cache.size=1MiB", "cache.dirty_budget=1.0"]
 TLC = [
     "drive.cell=tlc",
     "drive.program_order=one-shot",
-    "drive.pages_per_block=384",
+    "drive.pages_per_block=96",
+    "drive.page_size=16KiB",
+    "ftl.mapping_unit=4KiB",
     "ftl.buffer=192KiB",
     "cache.flush_to=cache",
     "capacitor.capacitance=10mF",
@@ -391,6 +393,42 @@ def test_an_ordinary_user_needs_no_file_system(spec, tmp_path):
     unit = forgot.smallest["lost"][0]
     written = _core.recording_moments(str(forgot.path / test.RECORDING), nandlab.load(SPEC))["requests"]
     assert written[unit["request"]][1:4] == ("write", unit["offset"], 4096)
+
+
+POSTGRES = HERE / "power_postgres.py"
+needs_postgres = pytest.mark.skipif(
+    shutil.which("pg_ctlcluster") is None or shutil.which("setpriv") is None, reason="not on this machine: postgresql"
+)
+
+
+def postgres(rows, *settings):
+    """Set-up, workload and check of PostgreSQL."""
+    command = f"{sys.executable} {POSTGRES}"
+    return {
+        "setup": f"{command} setup",
+        "workload": f"{command} insert {rows} {' '.join(settings)}",
+        "check": f"{command} check",
+        "sets": [*CACHE, "drive.capacity=300MiB"],
+    }
+
+
+@needs_root
+@needs_postgres
+def test_postgresql_survives(spec, powertest):
+    result = powertest(spec, cuts=2, **postgres(12))
+    assert any(cut.acked for cut in result.cuts)
+
+
+@soak
+@needs_root
+@needs_postgres
+@pytest.mark.parametrize(("settings", "breaks"), [([], False), (["fsync=off"], True), (["full_page_writes=off"], None)])
+def test_settings_of_postgresql(spec, tmp_path, settings, breaks):
+    """Without fsync transactions are lost; without full-page writes a page may be torn, which needs luck to be seen."""
+    result = nandlab.powertest(spec, cuts=30, out=tmp_path / "test", **postgres(40, *settings))
+    print(f"postgresql {settings}: {len(result.broken)} of 30 broken, {result.verdicts()}")
+    assert breaks is None or bool(result.broken) == breaks
+    assert "drive" not in result.verdicts()
 
 
 @soak

@@ -208,5 +208,6 @@ Exit status:
     1                a bug in nandlab
     2                an error in the input, the arguments or the file system
     3                done, but the output could not be written to stdout
+    4                done, and a power cut broke the check (powertest)
     129, 130, 143    stopped by SIGHUP, Ctrl-C, SIGTERM
     141              done, but the reader of the output has closed the pipe"""

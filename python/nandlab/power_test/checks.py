@@ -144,3 +144,21 @@ def check(image: Path, how: How, acked: Path, lost: Path, work: Path, *, with_fs
         outcome.dirty = output[-OUTPUT_MAX:] if status else ""
     shutil.rmtree(files, ignore_errors=True)
     return outcome
+
+
+def file_of(image: Path, offset: int) -> str:
+    """The file of an ext4 image that has the byte, or what else has it; empty where debugfs cannot say so."""
+    _, stats = _run("dumpe2fs", "-h", image)
+    size = re.search(r"^Block size:\s+(\d+)", stats, re.M)
+    if size is None:
+        return ""
+    block = offset // int(size[1])
+    _, found = _run("debugfs", "-R", f"icheck {block}", image)
+    inode = re.search(rf"^{block}\s+(\d+)", found, re.M)
+    if inode is None:
+        return ""
+    if inode[1] == "8":
+        return "the journal"
+    _, found = _run("debugfs", "-R", f"ncheck {inode[1]}", image)
+    name = re.search(rf"^{inode[1]}\s+(.+)$", found, re.M)
+    return name[1] if name else f"inode {inode[1]}"

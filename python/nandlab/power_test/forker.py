@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from nandlab import _core
-from nandlab.power_test.checks import How, Outcome, check
+from nandlab.power_test.checks import How, Outcome, check, file_of
 
 #: The strengths of promises that are put back for the two questions, and what it means if the check then passes.
 ACKNOWLEDGED = ("covered", "acknowledged")
@@ -42,6 +42,8 @@ class Images:
         self.cutter = cutter
         self.how = How(**job["how"])
         self.folder = Path(tempfile.mkdtemp(prefix=f"cut-{number}-", dir=job["folder"]))
+        # A check may start a program of another user in the files of the drive.
+        self.folder.chmod(0o711)
         self.cut = cutter.cut()
         self.acked, self.lost = self.folder / "acked", self.folder / "lost"
         self.acked.write_text("".join(f"{line}\n" for line in acked))
@@ -69,6 +71,14 @@ class Images:
         outcome = check(image, self.how, self.acked, self.lost, self.folder, with_fsck=with_fsck)
         image.unlink(missing_ok=True)
         return outcome
+
+    def name(self, units: list[dict[str, Any]], put_back: list[int]) -> None:
+        """Name the files of ext4 whose blocks the units are."""
+        image = self.folder / "named"
+        self.cutter.image(os.fspath(image), put_back)
+        for unit in units:
+            unit["file"] = file_of(image, unit["offset"])
+        image.unlink()
 
     def keep(self, place: Path) -> None:
         """Keep the image as it was at the cut, with the acknowledged lines and the unreadable ranges."""
@@ -147,6 +157,8 @@ def _minimise(images: Images, tries_max: int) -> dict[str, Any]:
         else:
             parts = min(2 * parts, len(left))
     units = [images.cut["lost"][number] for number in left]
+    if images.how.fs == "ext4":
+        images.name(units, every)
     return {"lost": units, "tries": tries, "bounded": tries >= tries_max, "needs_no_loss": False}
 
 

@@ -140,7 +140,8 @@ def smallest_lines(result: PowerTest) -> list[str]:
     for unit in case["lost"][:10]:
         number = "unknown request" if unit["request"] is None else f"request {unit['request']:,}"
         kind = "TRIM undone" if unit["trim"] else "write lost"
-        lines.append(f"  byte {unit['offset']:,}: {unit['promise']}, {kind}, {number}")
+        file = f", {unit['file']}" if unit.get("file") else ""
+        lines.append(f"  byte {unit['offset']:,}: {unit['promise']}, {kind}, {number}{file}")
     if len(case["lost"]) > 10:
         lines.append(f"  and {len(case['lost']) - 10:,} more")
     return lines

@@ -159,6 +159,7 @@ def powertest(
     for old in folder.glob("cut-*"):
         shutil.rmtree(old, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix="nandlab-cuts-", dir=_room()) as place:
+        Path(place).chmod(0o711)
         job = {
             "recording": os.fspath(path),
             "memory": (memory.available() or 1 << 33) // 2,
