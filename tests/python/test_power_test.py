@@ -52,6 +52,7 @@ TLC = [
     "drive.cell=tlc",
     "drive.program_order=one-shot",
     "drive.pages_per_block=96",
+    "drive.op=0.6",
     "drive.page_size=16KiB",
     "ftl.mapping_unit=4KiB",
     "ftl.buffer=192KiB",
