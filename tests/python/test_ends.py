@@ -376,6 +376,7 @@ def test_no_file_is_written_directly_under_its_final_name():
     }
     assert found == {
         'whole.py: with open(path, "xb") as file:',
+        "power_test/forker.py: path.write_text(text)",
         'study/store.py: self._lock = open(path / ".lock", "w")  # noqa: SIM115  # held until close()',
         'study/work.py: with open(partial, "r+b" if offset else "wb") as out:',
     }

@@ -268,6 +268,9 @@ class Fake(forker.Images):
         self.how = checks.How("ext4", "", 1, "")
         self.needed, self.fsck, self.breaks_anyway, self.checked = set(needed), fsck, breaks_anyway, []
 
+    def name(self, units, put_back):
+        assert put_back == list(range(len(self.cut["lost"])))
+
     def check(self, put_back, *, with_fsck=False):
         self.checked.append(put_back)
         missing = set(range(len(self.cut["lost"]))) - set(put_back)
@@ -444,7 +447,7 @@ def test_settings_of_postgresql(spec, tmp_path, settings, breaks):
     ],
 )
 def test_a_thousand_cuts_of_sqlite(spec, tmp_path, sqlite, powertest, journal, synchronous, sets, any_rows):
-    """With `FULL` and a rollback journal the last transaction may be lost, as SQLite documents; `EXTRA` keeps it."""
+    """With FULL and a rollback journal the last transaction may be lost, as SQLite documents; with EXTRA it is kept."""
     result = powertest(spec, cuts=1000, sets=sets, **sqlite(journal, synchronous, 60, any_rows=any_rows))
     assert len(result.cuts) == 1000
     print(f"{journal} {synchronous} {result.drive}: {result.wall_s:.0f} s")

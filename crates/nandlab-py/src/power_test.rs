@@ -1,13 +1,10 @@
 //! Power cuts in a recorded session, for `nandlab powertest`.
 
-use crate::errors::{RunError, failure_text};
+use crate::errors::RunError;
 use crate::replay::{open, other_version};
 use crate::spec::Spec;
-use nandlab::drive::Drive;
-use nandlab::report::Taps;
 use nandlab_base::recording::Event;
 use nandlab_live::moments::Moments;
-use nandlab_live::player::Player;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::PathBuf;
@@ -28,21 +25,9 @@ pub(crate) fn recording_moments<'py>(
     let (mut marks, mut acknowledged, mut cuts, mut requests) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut end = 0;
-    let outcome = py.detach(|| -> Result<Moments, String> {
+    let outcome = py.detach(|| {
         let text = |data: &[u8]| String::from_utf8_lossy(data).into_owned();
-        let mut drive = Drive::with_probe(&spec.loaded.spec, Taps::default().with(Moments::default()));
-        drive.precondition(&mut |_| true);
-        drive.probe_mut().observer_mut::<Moments>().expect("added above").programs.clear();
-        let mut player = Player::default();
-        loop {
-            let unread =
-                |error: &nandlab_base::recording::RecordingError| crate::simulation::unread_text(error);
-            let Some(entry) = recording.next().map_err(|error| unread(&error))? else { break };
-            player.give(&mut drive, &entry)?;
-            drive.completions();
-            if let Some(failure) = drive.failure() {
-                return Err(failure_text(failure, &spec.loaded.hash()));
-            }
+        Moments::of(&mut recording, &spec.loaded.spec, |entry| {
             let at = entry.at.ns();
             end = at;
             match entry.event {
@@ -54,8 +39,7 @@ pub(crate) fn recording_moments<'py>(
                 Event::Cut | Event::Restore => cuts.push(at),
                 Event::Detect | Event::Stop => {}
             }
-        }
-        Ok(std::mem::take(drive.probe_mut().observer_mut::<Moments>().expect("added above")))
+        })
     });
     let moments = outcome.map_err(|text| RunError::new_err(format!("{}: {text}", path.display())))?;
     let out = PyDict::new(py);
@@ -77,7 +61,8 @@ pub(crate) use unix::Cutter;
 
 #[cfg(unix)]
 mod unix {
-    use super::{RunError, Spec, failure_text, open, other_version};
+    use super::{RunError, Spec, open, other_version};
+    use crate::errors::failure_text;
     use nandlab::base::lost::{Lost, Promise};
     use nandlab_base::base::units::Time;
     use nandlab_live::simulated::{self, Unserved};

@@ -12,6 +12,7 @@ from nandlab.cli.app import End, Parser, stop
 from nandlab.cli.output import fail, say, say_data
 from nandlab.errors import OutputError
 from nandlab.presentation.model import counted
+from nandlab.whole import write_file
 
 #: The exit status when a cut has broken the check.
 BROKEN = 4
@@ -128,7 +129,7 @@ def powertest(options: argparse.Namespace) -> End:
         fail(f"{stop}: the recording {folder / test.RECORDING} is kept if it was complete (--recording)")
         return End(stop.status)
     if options.junit is not None:
-        options.junit.write_bytes(report.junit(result))
+        write_file(options.junit, report.junit(result))
     if options.json:
         say_data(json.dumps(report.to_dict(result), indent=2))
     else:

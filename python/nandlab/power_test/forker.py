@@ -35,6 +35,11 @@ def _threads() -> int:
     return int(next(line.split()[1] for line in text.splitlines() if line.startswith("Threads:")))
 
 
+def _note(path: Path, text: str) -> None:
+    """Write a file of the temporary folder."""
+    path.write_text(text)
+
+
 class Images:
     """The images of one cut, in a folder of its own."""
 
@@ -46,9 +51,9 @@ class Images:
         self.folder.chmod(0o711)
         self.cut = cutter.cut()
         self.acked, self.lost = self.folder / "acked", self.folder / "lost"
-        self.acked.write_text("".join(f"{line}\n" for line in acked))
+        _note(self.acked, "".join(f"{line}\n" for line in acked))
         unit = self.cut["unit_bytes"]
-        self.lost.write_text("".join(f"{offset} {unit}\n" for offset in self.cut["unreadable"]))
+        _note(self.lost, "".join(f"{offset} {unit}\n" for offset in self.cut["unreadable"]))
         self.count = 0
 
     def broken(self) -> list[int]:
@@ -201,14 +206,13 @@ def _child(work: Callable[[], dict[str, Any]], out: Path) -> None:
     """Do the work of a child, which ends here."""
     status = 1
     try:
-        text = json.dumps(work())
         part = out.with_suffix(".part")
-        part.write_text(text)
+        _note(part, json.dumps(work()))
         part.rename(out)
         status = 0
     except BaseException:
         with contextlib.suppress(OSError):
-            out.with_suffix(".error").write_text(traceback.format_exc())
+            _note(out.with_suffix(".error"), traceback.format_exc())
     finally:
         sys.stdout.flush()
         os._exit(status)
