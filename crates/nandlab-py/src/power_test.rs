@@ -3,6 +3,7 @@
 use crate::errors::RunError;
 use crate::replay::{open, other_version};
 use crate::spec::Spec;
+use nandlab::base::units::Time;
 use nandlab_base::recording::Event;
 use nandlab_live::moments::Moments;
 use pyo3::prelude::*;
@@ -10,7 +11,8 @@ use pyo3::types::PyDict;
 use std::path::PathBuf;
 
 /// What happens in a session: `marks` (time and text), `acknowledged` (time and text), `cuts` (times at which power fails
-/// and returns), `requests` (time, operation, offset, length, FUA), `programs` (begin and end), `flushes` (time), `end`. All
+/// and returns), `requests` (time, operation, offset, length, FUA), `reached` (by request when it was acknowledged and when
+/// all its units were in flash; absent: never), `programs` (begin and end), `flushes` (time), `end`. All
 /// times are simulated, in nanoseconds.
 #[pyfunction]
 pub(crate) fn recording_moments<'py>(
@@ -49,7 +51,11 @@ pub(crate) fn recording_moments<'py>(
     out.set_item("marks", marks)?;
     out.set_item("acknowledged", acknowledged)?;
     out.set_item("cuts", cuts)?;
+    let time = |at: Time| (at != Time::NEVER).then(|| at.ns());
+    let reached: Vec<(Option<u64>, Option<u64>)> =
+        moments.reached.iter().map(|of| (time(of.acknowledged), time(of.in_flash))).collect();
     out.set_item("requests", requests)?;
+    out.set_item("reached", reached)?;
     out.set_item("programs", programs)?;
     out.set_item("flushes", flushes)?;
     out.set_item("end", end)?;

@@ -26,6 +26,8 @@ class Moments:
     acknowledged: list[tuple[int, str]]
     #: Time, operation, offset, length in bytes, FUA.
     requests: list[tuple[int, str, int, int, bool]]
+    #: By request: when it was acknowledged, and when a write was in flash as a whole.
+    reached: list[tuple[int | None, int | None]]
     programs: list[tuple[int, int]]
     flushes: list[int]
     #: Times between which the session has no power.
@@ -44,6 +46,7 @@ class Moments:
             synced=marks.get(SYNCED, end),
             acknowledged=found["acknowledged"],
             requests=found["requests"],
+            reached=found["reached"],
             programs=[of for of in found["programs"] if of[1] >= begin],
             flushes=[at for at in found["flushes"] if at >= begin],
             off=list(zip(cuts[::2], [*cuts[1::2], end], strict=False)),

@@ -234,21 +234,33 @@ def _around(result: PowerTest, moments: Moments) -> Block | None:
         return None
     at = case["at_ns"]
     first = next((n for n, of in enumerate(moments.requests) if of[0] > at), len(moments.requests))
-    lost = {unit["offset"] for unit in case["lost"]}
+    lost, unit = {of["offset"] for of in case["lost"]}, case["unit_bytes"]
     rows: list[tuple[Cell, ...]] = []
     for number in range(max(0, first - _SHOWN), min(len(moments.requests), first + 4)):
         when, op, offset, length, fua = moments.requests[number]
-        is_lost = op == "write" and any(offset <= one < offset + length for one in lost)
+        is_lost = op == "write" and any(one < offset + length and offset < one + unit for one in lost)
+        acknowledged, in_flash = moments.reached[number]
         name = f"{op} FUA" if fua else op
         rows.append(
             (
                 f"{number:,}",
-                units.duration((when - at) * 1e-9) if when >= at else f"-{units.duration((at - when) * 1e-9)}",
                 name,
                 f"{offset:,}" if op != "flush" else "",
                 f"{length:,}" if op != "flush" else "",
+                _before(when, at),
+                _before(acknowledged, at),
+                _before(in_flash, at),
                 Span("lost", "strong") if is_lost else ("after the cut" if when > at else ""),
             )
         )
-    heads = ("request", "from the cut", "operation", "byte", "bytes", "")
-    return Listing(heads, tuple(rows), title="Requests around the cut", numbers=frozenset({0, 1, 3, 4}), stacks=True)
+    heads = ("request", "operation", "byte", "bytes", "submitted", "acknowledged", "in flash", "")
+    caption = "Times from the cut. Those after it are of the session, in which the power did not fail."
+    numbers = frozenset({0, 2, 3, 4, 5, 6})
+    return Listing(heads, tuple(rows), "Requests around the cut", caption, numbers=numbers, stacks=True)
+
+
+def _before(when: int | None, at: int) -> str:
+    """A time from the cut."""
+    if when is None:
+        return ""
+    return f"+{units.duration((when - at) * 1e-9)}" if when >= at else f"-{units.duration((at - when) * 1e-9)}"

@@ -288,6 +288,7 @@ def _smallest(job: dict[str, Any], moments: Moments, done: list[Cut], first: Cut
     found = next(_fork(job, "minimise", [(first.number, at)]))
     smallest = found.get("smallest") or {"lost": [], "tries": 0, "bounded": False, "needs_no_loss": True}
     smallest |= {
+        "unit_bytes": found["unit_bytes"],
         "cut": first.number,
         "at_ns": at,
         "after_ns": before,
