@@ -300,6 +300,19 @@ class CapacitorSummary(Record, frozen=True):
     """Detections of the dirty budget."""
 
 
+class RecoveryCuts(Record, frozen=True):
+    """Power losses during recoveries. The counters of a recovery, such as `scanned_pages`, are sums over all its
+    beginnings. The operations torn in recovery are counted here alone.
+    """
+
+    cuts: int
+    """Times that power failed during recovery, so that recovery began anew."""
+    torn_programs: int
+    """Programs of recovery torn by these power losses."""
+    torn_erases: int
+    """Erases of recovery torn by these power losses."""
+
+
 class LossSummary(Record, frozen=True):
     """A power loss."""
 
@@ -389,6 +402,8 @@ class LossSummary(Record, frozen=True):
     """Energy in the capacitor when power failed. In joules."""
     spent_j: float
     """Energy that the emergency flush took (Eq. 3 to 5 of the aging-capacitor paper). In joules."""
+    recovery_cuts: RecoveryCuts | None = None
+    """Power losses during the recovery; absent without one."""
 
 
 class PowerSummary(Record, frozen=True):
@@ -482,6 +497,8 @@ class PowerSummary(Record, frozen=True):
     """Energy that the emergency flush took (Eq. 3 to 5 of the aging-capacitor paper). In joules."""
     list: tuple[LossSummary, ...]
     """The first hundred power losses, in the order of time."""
+    recovery_cuts: RecoveryCuts | None = None
+    """Power losses during all recoveries; absent without one."""
 
 
 class MigrationSummary(Record, frozen=True):
@@ -1194,6 +1211,8 @@ class LossRecord(Record, frozen=True):
     """Lost writes of completed requests that no completed flush or FUA write covers."""
     in_flight: tuple[LostWrite, ...]
     """Units of write requests that were outstanding, whose data is not there after recovery."""
+    recovery_cuts: RecoveryCuts | None = None
+    """Power losses during the recovery; absent without one."""
 
 
 class PowerRecord(Record, frozen=True):

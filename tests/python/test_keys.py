@@ -217,6 +217,7 @@ CASES: dict[str, Case] = {
     ),
     "power.cut_after_requests": case("power.cut_after_requests=600", base=CUT),
     "power.cut_at": case("power.cut_at=50ms", base=CAPACITOR),
+    "power.cut_in_recovery": case("power.cut_in_recovery=1ms", base=CUT),
     "power.gc_in_flush": case("power.gc_in_flush=true", base=CUT),
     "energy.read": case("energy.read=5uJ"),
     "energy.program": case("energy.program=80uJ"),

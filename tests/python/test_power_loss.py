@@ -302,3 +302,26 @@ def test_gc_goes_on_in_a_flush_where_a_program_waited_for_the_reads_of_planes():
         drive.run_until_idle()
         drive.completions()
     assert erases > 10, "GC hardly went on in the flushes"
+
+
+def test_power_that_fails_in_recovery_makes_it_begin_anew(tmp_path):
+    import nandlab
+
+    def run(**more):
+        spec = nandlab.load(SPEC, CHARGED | {f"power.{key}": value for key, value in more.items()})
+        return nandlab.run(spec, out=tmp_path / "-".join(["r", *more.values()]), verify=True)
+
+    once, again, late = run(), run(cut_in_recovery="1ms"), run(cut_in_recovery="1h")
+    before, power = once.summary.power, again.summary.power
+    assert before.recovery_cuts is None
+    cuts = power.recovery_cuts
+    assert (cuts.cuts, cuts.torn_programs, cuts.torn_erases) == (1, 0, 0)
+    assert power.list[0].recovery_cuts == again.power.losses[0].recovery_cuts == cuts
+    # The OOBs are being read after a millisecond, and nothing has been done.
+    assert power.recovery_s == pytest.approx(before.recovery_s + 1e-3, rel=1e-9)
+    assert power.lost_covered == power.lost_acknowledged == 0
+    assert "power loss in recovery" in screen_of(again, tmp_path)
+    assert "power loss in recovery" not in screen_of(once, tmp_path)
+    notes = {note.code: note.text for note in late.summary.notes}
+    assert "recovery-not-cut" in notes
+    assert late.summary.power.recovery_cuts is None

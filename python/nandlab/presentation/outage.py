@@ -132,6 +132,9 @@ def power_loss(found: PowerSummary | None, power: PowerRecord | None) -> Section
         f"merged, {count(found.erased_blocks)} blocks erased"
     )
     short.append(Figure("recovery", text))
+    if cuts := found.recovery_cuts:
+        parts = f"{counted(cuts.torn_programs, 'program')}, {counted(cuts.torn_erases, 'erase')}"
+        short.append(Figure("power loss in recovery", f"{counted(cuts.cuts, 'time')}; torn: {parts}"))
     if torn := found.torn_programs + found.torn_erases:
         parts = f"{counted(found.torn_programs, 'program')}, {counted(found.torn_erases, 'erase')}"
         short.append(Figure("torn", f"{counted(torn, 'operation')}: {parts}"))
@@ -180,6 +183,8 @@ def _losses(found: PowerSummary) -> tuple[Table, ...]:
         ("partial pages merged", lambda x: count(x.merged_pages)),
         ("blocks erased, closed", lambda x: f"{count(x.erased_blocks)}, {count(x.closed_blocks)}"),
     ]
+    if found.recovery_cuts:
+        cost.append(("power losses in recovery; programs, erases torn", _recovery_cuts))
     if found.stale_translation_pages:
         cost.append(("translation pages out of date", lambda x: count(x.stale_translation_pages)))
     rest = found.losses - min(found.losses, _ROWS)
@@ -194,6 +199,11 @@ def _losses(found: PowerSummary) -> tuple[Table, ...]:
         Table(("", *names), tuple(Row(name, tuple(cell(loss) for loss in listed)) for name, cell in rows), caption)
         for rows, caption in zip((destroyed, cost), captions, strict=True)
     )
+
+
+def _recovery_cuts(found: LossSummary | PowerSummary) -> str:
+    cuts = found.recovery_cuts
+    return f"{count(cuts.cuts)}; {count(cuts.torn_programs)}, {count(cuts.torn_erases)}" if cuts else "0; 0, 0"
 
 
 def _lost_writes(found: PowerSummary, power: PowerRecord) -> Table:

@@ -112,6 +112,7 @@ def settings_of(spec: Mapping[str, object]) -> list[Block]:
         ("emergency flush", "capacitor.flush"),
         ("power cut after requests", "power.cut_after_requests"),
         ("power cut at", "power.cut_at"),
+        ("power cut again in recovery, after", "power.cut_in_recovery"),
         ("preconditioning", "precondition"),
         ("workload", "workload"),
         ("seed", "seed"),

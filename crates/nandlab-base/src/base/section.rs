@@ -96,6 +96,10 @@ fn join_schemas(
 ) {
     let Some(Value::Object(mut properties)) = counters.remove("properties") else { return };
     let Some(Value::Object(values)) = schema.remove("properties") else { return };
+    // A value that may be absent is not required.
+    let always = schema.remove("required").and_then(|names| names.as_array().cloned()).unwrap_or_default();
+    let is_optional = |name: &String| !always.iter().any(|always| always == name.as_str());
+    let optional: Vec<String> = values.keys().filter(|name| is_optional(name)).cloned().collect();
     join(&mut properties, values, before, path, &mut |group, value, path| {
         let name = definition(&value).expect("a struct is joined to a group of counters").to_owned();
         let mut joined = generator.definitions_mut().remove(&name).expect("the struct has been described");
@@ -107,7 +111,8 @@ fn join_schemas(
         join_schemas(generator, joined_object, group_object, before, path);
         generator.definitions_mut().insert(name, joined);
     });
-    let required = properties.keys().cloned().map(Value::String).collect();
+    let required = properties.keys().filter(|name| !optional.contains(name)).cloned();
+    let required = required.map(Value::String).collect();
     schema.insert("properties".to_owned(), properties.into());
     schema.insert("required".to_owned(), Value::Array(required));
 }
@@ -168,6 +173,9 @@ mod tests {
         read: Option<Reads>,
         /// All pages.
         sum: u32,
+        /// Spare pages; absent without any.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        spare: Option<u32>,
     }
 
     impl Beside for Values {
@@ -176,7 +184,7 @@ mod tests {
 
     fn section(read: Option<Reads>) -> Value {
         let counters = Pages { reads: 20, reads_max: 2, waiting: 5, levels: [1, 4] };
-        let values = Values { levels: ByNumber::new(&counters.levels), read, sum: 8 };
+        let values = Values { levels: ByNumber::new(&counters.levels), read, sum: 8, spare: None };
         serde_json::to_value(Section { counters, values }).unwrap()
     }
 
@@ -195,11 +203,12 @@ mod tests {
 
     #[test]
     fn the_schema_has_the_same_keys_in_the_same_order() {
-        let schema = schemars::schema_for!(Section<Pages, Values>).to_value();
+        let settings = schemars::generate::SchemaSettings::draft2020_12().for_serialize();
+        let schema = settings.into_generator().into_root_schema_for::<Section<Pages, Values>>().to_value();
         let keys = |schema: &Value| -> Vec<String> {
             schema["properties"].as_object().unwrap().keys().cloned().collect()
         };
-        assert_eq!(keys(&schema), ["read", "sum", "waiting", "levels"]);
+        assert_eq!(keys(&schema), ["read", "sum", "waiting", "levels", "spare"]);
         assert_eq!(schema["required"], json!(["read", "sum", "waiting", "levels"]));
         assert_eq!(keys(&schema["$defs"]["Reads"]), ["pages", "state", "most", "least"]);
         let waiting = json!({ "description": "Pages that wait.", "type": "integer", "unit": "pages" });

@@ -149,12 +149,33 @@ impl<'a, P: Probe> Offline<'a, P> {
         core.ftl.remap(&mut core.array, lpn, unit)
     }
 
+    /// Power fails while the program to an allocated programming unit is under way: its units are no longer erased. `lpn`
+    /// and `stamp` are those of its first unit.
+    pub(crate) fn begin_torn_program(&mut self, place: AllocatedUnit, lpn: Lpn, stamp: Stamp) {
+        let core = &mut *self.0;
+        let (superblock, index) = core.geometry.split(place.unit);
+        let units = core.shape(superblock).units_per_program;
+        core.array.stage(place.unit, lpn, stamp);
+        for index in index..index + units {
+            core.array.program(superblock, index);
+        }
+        core.array.skip_after(superblock, index + units - 1, u32::from(place.skips));
+        core.array.superblock_mut(superblock).closed_at = core.now;
+    }
+
     /// Skips the next `count` units after the unit with number `index` in a superblock on its die, and closes the
     /// superblock if no unit is left.
     pub(crate) fn skip_after(&mut self, superblock: SuperblockId, index: u32, count: u32) {
         let core = &mut *self.0;
         if core.array.skip_after(superblock, index, count) == core.shape(superblock).units {
             core.ftl.close(&mut core.array, superblock, core.now);
+        }
+    }
+
+    /// In recovery, with an empty capacitor: no later unit of a stream of jobs may share a wordline with a copy.
+    pub(crate) fn end_wordlines_in_recovery(&mut self, lane: LaneId) {
+        if self.array.shapes().have_dependent_pages() {
+            self.skip_wordlines(lane);
         }
     }
 

@@ -149,9 +149,13 @@ impl<P: Probe> Core<P> {
     /// jobs may share a wordline with a copy, so the rest of such a wordline stays erased, in a superblock that of the
     /// wordlines of all blocks.
     pub(crate) fn end_wordlines(&mut self, lane: LaneId) {
-        if !self.ends_wordlines() {
-            return;
+        if self.ends_wordlines() {
+            self.skip_wordlines(lane);
         }
+    }
+
+    /// The rest of the wordlines that the streams of jobs of a lane have begun stays erased.
+    pub(super) fn skip_wordlines(&mut self, lane: LaneId) {
         for stream in self.ftl.streams.ids() {
             if !self.ftl.streams.is_of_jobs(stream) {
                 continue;

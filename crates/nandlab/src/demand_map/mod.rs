@@ -67,7 +67,7 @@ pub(crate) struct Mapping {
     /// are written back at the end of the job. A translation page is in the list of one lane at most.
     deferred: Box<[Vec<Tvpn>]>,
     spec: MapSpec,
-    /// From a power loss until the map has been rebuilt: the demand map before the power loss.
+    /// From a power loss until the recovered drive begins to work: the demand map before the power loss.
     before_loss: Option<Box<DemandMap>>,
     /// Until the recovered drive begins to work: the stale translation pages, which are then written back.
     stale: Vec<Tvpn>,
@@ -529,8 +529,8 @@ impl Mapping {
     /// has found another copy than that mapped before the power loss, and those with an LPN that recovery has mapped to
     /// another unit than before the power loss.
     fn find_stale_pages<P: Probe>(&mut self, core: &Core<P>, before: &BeforeLoss<'_>) {
-        let (demand, old) = (&mut self.demand, self.before_loss.take());
-        let old = old.expect("power was lost");
+        let (demand, old) = (&mut self.demand, &self.before_loss);
+        let old = old.as_ref().expect("power was lost");
         demand.trust_flash(&core.ftl().map);
         for tvpn in demand.numbers() {
             let lpn = demand.lpn_of(tvpn);
@@ -565,6 +565,7 @@ impl<P: Probe> Mechanism<P> for Mapping {
 
     /// Writes back the translation pages that recovery has found stale.
     fn began(&mut self, offline: &mut Offline<'_, P>) {
+        self.before_loss = None;
         for page in std::mem::take(&mut self.stale) {
             self.write_back(offline, page);
         }
@@ -574,7 +575,9 @@ impl<P: Probe> Mechanism<P> for Mapping {
     fn power_lost(&mut self, offline: &mut Offline<'_, P>) {
         let fresh = Self::new(&self.spec, offline).expect("the spec has a demand map");
         let before = std::mem::replace(self, fresh);
-        (self.stats, self.before_loss) = (before.stats, Some(Box::new(before.demand)));
+        // Power that fails during recovery leaves in flash what the first power loss has left there.
+        let before_loss = before.before_loss.unwrap_or_else(|| Box::new(before.demand));
+        (self.stats, self.before_loss) = (before.stats, Some(before_loss));
     }
 
     fn recovered(&mut self, offline: &mut Offline<'_, P>, before: &BeforeLoss<'_>) {

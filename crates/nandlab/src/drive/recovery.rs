@@ -4,12 +4,10 @@ use super::mechanisms::each_mechanism;
 use super::{Drive, build};
 use crate::base::geometry::{LaneId, Lpn, SuperblockId};
 use crate::base::lost::{Content, Recovered};
-use crate::base::units::Span;
 use crate::core::{BeforeLoss, Mechanism, Offline, State, Wake};
 use crate::demand_map::Mapping;
-use crate::ftl::Ftl;
 use crate::host::AfterLoss;
-use crate::power_loss::{AtRisk, Recovery};
+use crate::power_loss::{AtRisk, Attempt, Losses, PowerFails, RecoveryCut};
 use crate::probe::Probe;
 use std::collections::BTreeMap;
 
@@ -25,49 +23,106 @@ struct UnitAtRisk {
 }
 
 impl<P: Probe> Drive<P> {
-    /// Power returns: rebuilds the drive from flash. The empty capacitor is recharged while the drive works.
+    /// Power returns: rebuilds the drive from flash. The empty capacitor is recharged while the drive works. With
+    /// `power.cut_in_recovery` power first fails once more, at this time after its return, if recovery takes longer.
     ///
     /// # Panics
     /// When power is not off.
     pub fn restore_power(&mut self) {
+        if let Some(after) = self.spec.power.cut_in_recovery_ns
+            && !self.cut_recovery(RecoveryCut::After(after))
+        {
+            return;
+        }
+        let has_ended = self.recover(None);
+        debug_assert!(has_ended, "a recovery without a cut ends");
+    }
+
+    /// Power returns, and fails again during recovery. The steps of recovery before the cut are done, the step under way
+    /// is torn, and power is off again: the next [`Drive::restore_power`] or `cut_recovery` begins recovery anew.
+    /// Returns whether power has failed; `false` if recovery has ended before, so that the drive is ready. What is lost
+    /// is found out, and listed in the record of the power loss, when a recovery ends.
+    ///
+    /// # Panics
+    /// When power is not off.
+    pub fn cut_recovery(&mut self, at: RecoveryCut) -> bool {
+        !self.recover(Some(at))
+    }
+
+    /// Power returns. Returns whether recovery has ended before the `cut`.
+    fn recover(&mut self, cut: Option<RecoveryCut>) -> bool {
         assert!(self.core.state().is_off, "power is on");
         self.core.set_state(State { is_off: false, ..*self.core.state() });
-        let mut recovery = Recovery::default();
-        let torn_erases = std::mem::take(&mut self.losses.torn_erases);
-        Offline::new(&mut self.core).forget_counts();
-        let mut busy_ns = vec![Span::ZERO; self.core.geometry().dies as usize];
-        let channel_ns_per_byte = self.spec.timing.channel_ns_per_byte;
-        let (mut found, scan_ns) = self.with_return(&mut busy_ns, &mut recovery, |on_return, trims| {
-            for superblock in torn_erases {
-                on_return.erase(superblock);
+        let losses = &mut self.losses;
+        let (so_far, torn_erases) =
+            (std::mem::take(&mut losses.recovery), std::mem::take(&mut losses.torn_erases));
+        let mut attempt = Attempt::new(self.core.geometry().dies, cut, so_far, torn_erases);
+        let rebuilt = self.rebuild(&mut attempt);
+        attempt.recovery.ns += attempt.elapsed_ns;
+        self.losses.at_risk.destroyed.append(&mut attempt.destroyed);
+        match rebuilt {
+            Ok(lost) => {
+                self.end_recovery(attempt, &lost);
+                true
             }
-            on_return.end_erases();
+            Err(PowerFails) => {
+                self.fail_in_recovery(attempt);
+                false
+            }
+        }
+    }
+
+    /// Rebuilds the drive from flash, step by step. Returns the LPN and the sequence number of each unit of the write
+    /// cache that cannot be completed.
+    ///
+    /// # Errors
+    /// If power fails before the last step has ended.
+    fn rebuild(&mut self, attempt: &mut Attempt) -> Result<Vec<(Lpn, u64)>, PowerFails> {
+        Offline::new(&mut self.core).forget_counts();
+        let channel_ns_per_byte = self.spec.timing.channel_ns_per_byte;
+        let mut found = self.with_return(attempt, |on_return, trims| {
+            on_return.end_erases()?;
             let found = on_return.read_oobs(trims);
-            on_return.recovery.scanned_pages = found.scanned.iter().sum();
-            let scan_ns = on_return.scan_ns(&found, channel_ns_per_byte);
-            (found, scan_ns)
-        });
-        let before = self.start_afresh();
-        self.with_return(&mut busy_ns, &mut recovery, |on_return, _| {
-            on_return.take_back_copies(&mut found);
+            on_return.scan(&found, channel_ns_per_byte)?;
+            Ok(found)
+        })?;
+        self.start_afresh();
+        self.with_return(attempt, |on_return, _| {
+            on_return.take_back_copies(&mut found)?;
             on_return.rebuild_map(&found);
-        });
-        self.recover_mechanisms(&before);
-        drop(before);
+            Ok(())
+        })?;
+        self.recover_mechanisms();
         if self.power.capacitor.is_some() {
             self.use_lsb_pages_only();
         }
-        let lost = self
-            .with_return(&mut busy_ns, &mut recovery, |on_return, _| on_return.merge_partial_units(&found));
-        self.on_not_recovered(&lost);
-        self.losses.at_risk.in_ram.extend(lost.into_iter().map(|(lpn, _)| lpn));
+        self.with_return(attempt, |on_return, _| on_return.merge_partial_units(&found))
+    }
+
+    /// Power has failed again during recovery.
+    fn fail_in_recovery(&mut self, attempt: Attempt) {
+        let Attempt { elapsed_ns, mut recovery, torn_erases, .. } = attempt;
+        recovery.cuts += 1;
+        Offline::new(&mut self.core).stop_dies();
+        self.core.set_state(State { is_off: true, ..*self.core.state() });
+        self.core.advance_to(self.core.now() + elapsed_ns);
+        let losses = &mut self.losses;
+        losses.down_ns += elapsed_ns;
+        (losses.recovery, losses.torn_erases) = (recovery, torn_erases);
+    }
+
+    /// The drive has been rebuilt, and begins to work. `lost`: see [`Drive::rebuild`].
+    fn end_recovery(&mut self, attempt: Attempt, lost: &[(Lpn, u64)]) {
+        let Attempt { elapsed_ns, mut recovery, .. } = attempt;
+        (self.losses.before, self.losses.remapped) = (None, Vec::new());
+        self.on_not_recovered(lost);
+        self.losses.at_risk.in_ram.extend(lost.iter().map(|&(lpn, _)| lpn));
         self.record_losses();
         for superblock in (0..self.core.geometry().superblocks).map(SuperblockId) {
             self.core.look_if_dead(superblock);
         }
-        recovery.ns = scan_ns + busy_ns.iter().copied().max().unwrap_or(Span::ZERO);
-        self.core.advance_to(self.core.now() + recovery.ns);
-        self.losses.down_ns += recovery.ns;
+        self.core.advance_to(self.core.now() + elapsed_ns);
+        self.losses.down_ns += elapsed_ns;
         if self.power.capacitor.is_some() {
             let recharge_ns = self.spec.capacitor.recharge_ns;
             self.power.begin_recharge(&mut self.core, recharge_ns);
@@ -158,20 +213,22 @@ impl<P: Probe> Drive<P> {
         probe.on_power_loss(&loss.lost, &recovered);
     }
 
-    /// Replaces the state in RAM that power loss destroys by fresh state. Returns the old FTL.
-    fn start_afresh(&mut self) -> Ftl {
+    /// Replaces the state in RAM that power loss destroys by fresh state. Keeps the FTL before the power loss.
+    fn start_afresh(&mut self) {
         let fresh = build::ftl(&self.spec, &self.policies, self.core.geometry(), self.core.flash());
         let mut offline = Offline::new(&mut self.core);
         let before = offline.forget_ram(fresh);
+        // That of a recovery which power has ended is of no use.
+        self.losses.before.get_or_insert(before);
         each_mechanism!(&mut self, |mechanism| mechanism.power_lost(&mut offline));
         self.renew_policies();
-        before
     }
 
-    /// The map has been rebuilt: the mechanisms rebuild what follows from it. `before`: the FTL before the power loss.
-    fn recover_mechanisms(&mut self, before: &Ftl) {
-        let remapped = std::mem::take(&mut self.losses.remapped);
-        let before = BeforeLoss { map: &before.map, remapped: &remapped };
+    /// The map has been rebuilt: the mechanisms rebuild what follows from it.
+    fn recover_mechanisms(&mut self) {
+        let Losses { before, remapped, .. } = &self.losses;
+        let before = before.as_ref().expect("recovery has begun");
+        let before = BeforeLoss { map: &before.map, remapped };
         let mut offline = Offline::new(&mut self.core);
         each_mechanism!(&mut self, |mechanism| mechanism.recovered(&mut offline, &before));
     }

@@ -184,13 +184,12 @@ use super::spec::{FlushOrder, FlushTo};
 use super::stats::Sampled;
 use crate::background::{Background, JobSchemes};
 use crate::base::geometry::{CacheSlot, LaneId, Lpn, SuperblockId, UnitId};
-use crate::base::units::Span;
 use crate::capacitor::{BackedSchemes, PowerBackup};
 use crate::core::{CopyBack, Core, Map, NextJob, Offline, Queued, Refreshed};
 use crate::demand_map::Mapping;
 use crate::ftl::{AllocatedUnit, StreamId};
 use crate::host::{Buffer, DataPath, Host, Trims};
-use crate::power_loss::{self, Dirty, Outage, PowerLoss, Recovery, Return};
+use crate::power_loss::{self, Attempt, Dirty, Outage, PowerLoss, Return};
 use crate::probe::Probe;
 use crate::refresh::{Partial, Refreshing};
 use crate::sched::{FlashOp, Owner, Transaction};
@@ -587,15 +586,14 @@ impl<P: Probe> Drive<P> {
     /// Calls `work` with the drive while it is rebuilt from flash.
     pub(super) fn with_return<R>(
         &mut self,
-        busy_ns: &mut [Span],
-        recovery: &mut Recovery,
+        attempt: &mut Attempt,
         work: impl FnOnce(&mut Return<'_, P, AtPowerLoss<'_>>, &Trims) -> R,
     ) -> R {
         let Self { core, schemes, path, power, .. } = self;
         let is_guarded = power.capacitor.is_some();
         let schemes = &mut AtPowerLoss { schemes };
         let core = Offline::new(core);
-        work(&mut Return { core, schemes, is_guarded, busy_ns, recovery }, &path.host.trims)
+        work(&mut Return { core, schemes, is_guarded, attempt }, &path.host.trims)
     }
 
     /// A copyback has ended: changes the map, and moves the known errors to the new unit.

@@ -11,7 +11,7 @@ use super::cleaning::{Cleanings, GcMeans};
 use super::{Outage, PowerLoss, Schemes};
 use crate::base::geometry::{Cell, DieId, Geometry, LaneId, Lpn, SuperblockId, UnitId};
 use crate::base::units::{Span, Time};
-use crate::core::{Core, Destination, Maps, Program};
+use crate::core::{Core, Destination, Maps, Offline, Program};
 use crate::flash::{AgeStamp, Array, DEAD_LPN, Stamp};
 use crate::ftl::{AllocatedUnit, FlushMethod, FlushPrograms, StreamId};
 use crate::probe::Probe;
@@ -72,6 +72,40 @@ pub(crate) fn under_way<P: Probe>(core: &Core<P>) -> Vec<Transaction> {
         }
     }
     all
+}
+
+/// Tears a program that was under way, with its padding: the units of the programming unit of `first`. Also tears the
+/// pages of the wordline on which they depend ([`Shape::depends_on`](crate::flash::Shape::depends_on)), and records in
+/// `destroyed` what they had. Recovery finds out whether their units had the newest data of their LPNs.
+pub(super) fn tear_program<P: Probe>(
+    core: &mut Offline<'_, P>,
+    first: UnitId,
+    destroyed: &mut Vec<(Lpn, u64)>,
+) {
+    let (superblock, index) = core.geometry().split(first);
+    for number in 0..core.shape(superblock).units_per_program {
+        core.tear(UnitId(first.0 + number));
+    }
+    let shape = core.shape(superblock);
+    let (pages, row) = (shape.depends_on(index), shape.units_per_full_row);
+    for before in 1..=pages {
+        let partner = UnitId(first.0 - before * row);
+        for partner in core.geometry().units_of_page(partner) {
+            record_torn(core, partner, destroyed);
+            core.tear(partner);
+        }
+    }
+}
+
+/// Records the data of a programmed unit that is going to be torn, if it is data of the host and not torn already.
+fn record_torn<P: Probe>(core: &Core<P>, unit: UnitId, destroyed: &mut Vec<(Lpn, u64)>) {
+    let (lpn, sequence) = (core.flash().lpn(unit), core.sequence_of(unit));
+    // The others are no loss: a unit with `DEAD_LPN` has no data, a torn translation page is rebuilt from the OOB of the
+    // data units, and a torn combination page costs only a repeated refresh.
+    let is_of_host = lpn.0 < core.geometry().logical_units;
+    if !core.flash().is_torn(unit) && is_of_host {
+        destroyed.push((lpn, sequence));
+    }
 }
 
 /// The method and the energy of an emergency flush.
@@ -185,47 +219,16 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
                     loss.torn_programs += u32::from(!transaction.goes_along);
                     self.end_program(&transaction);
                     if transaction.is_in_place() {
-                        self.record_torn(transaction.unit, loss);
+                        record_torn(&self.core, transaction.unit, &mut loss.destroyed);
                     }
                     // The first unit of a programming unit always has a transaction: padding is at the end.
                     if self.core.flash().shapes()[transaction.shape].place_in_program(transaction.unit) == 0 {
-                        self.tear_program(transaction.unit, loss);
+                        tear_program(&mut self.core, transaction.unit, &mut loss.destroyed);
                     }
                 }
             }
         }
         torn_erases
-    }
-
-    /// Tears a program that was under way, with its padding: the units of the programming unit of `first`. Also tears
-    /// the pages of the wordline on which they depend
-    /// ([`Shape::depends_on`](crate::flash::Shape::depends_on)). Recovery finds out whether the units of
-    /// these had the newest data of their LPNs.
-    fn tear_program(&mut self, first: UnitId, loss: &mut PowerLoss) {
-        let (superblock, index) = self.core.geometry().split(first);
-        for number in 0..self.core.shape(superblock).units_per_program {
-            self.core.tear(UnitId(first.0 + number));
-        }
-        let shape = self.core.shape(superblock);
-        let (pages, row) = (shape.depends_on(index), shape.units_per_full_row);
-        for before in 1..=pages {
-            let partner = UnitId(first.0 - before * row);
-            for partner in self.core.geometry().units_of_page(partner) {
-                self.record_torn(partner, loss);
-                self.core.tear(partner);
-            }
-        }
-    }
-
-    /// Records the data of a programmed unit that is going to be torn, if it is data of the host and not torn already.
-    fn record_torn(&self, unit: UnitId, loss: &mut PowerLoss) {
-        let (lpn, sequence) = (self.core.flash().lpn(unit), self.core.sequence_of(unit));
-        // The others are no loss: a unit with `DEAD_LPN` has no data, a torn translation page is rebuilt from the OOB
-        // of the data units, and a torn combination page costs only a repeated refresh.
-        let is_of_host = lpn.0 < self.core.geometry().logical_units;
-        if !self.core.flash().is_torn(unit) && is_of_host {
-            loss.destroyed.push((lpn, sequence));
-        }
     }
 
     /// A program or copyback has ended, or is torn: the unit is no longer erased. A unit reprogrammed in place gets a

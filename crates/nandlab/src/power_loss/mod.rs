@@ -17,9 +17,12 @@
 //! - A unit can break a promise to a completed request only if the cut has put the unit at risk (`AtRisk`): its data
 //!   was only in RAM and was not saved, or was destroyed. Everything else that recovery does not find is an error of
 //!   recovery, which the oracle reports.
+//! - Power may fail again at any step of recovery (`attempt.rs`). What may be lost stays at risk until a recovery has
+//!   ended; then the losses are listed.
 //! - After a power loss the FTL, the demand map and the write cache are rebuilt (`Mechanism::power_lost`); the counters
 //!   keep their values.
 
+mod attempt;
 mod cleaning;
 mod flush;
 pub(crate) mod notes;
@@ -29,15 +32,17 @@ mod stats;
 #[cfg(test)]
 mod tests;
 
+pub use attempt::RecoveryCut;
+pub(crate) use attempt::{Attempt, PowerFails};
 pub(crate) use cleaning::GcMeans;
 pub(crate) use flush::{Dirty, Means, under_way};
 pub(crate) use recovery::Return;
-pub use stats::{LossCounts, LossRecord, LossSummary, PowerLoss, PowerSummary, Recovery};
+pub use stats::{LossCounts, LossRecord, LossSummary, PowerLoss, PowerSummary, Recovery, RecoveryCuts};
 
 use crate::base::geometry::{Lpn, SuperblockId, UnitId};
 use crate::base::units::Span;
 use crate::core::{Core, Offline};
-use crate::ftl::AllocatedUnit;
+use crate::ftl::{AllocatedUnit, Ftl};
 use crate::host::InFlight;
 use crate::probe::Probe;
 use crate::sched::Transaction;
@@ -83,9 +88,13 @@ pub(crate) struct Losses {
     pub(crate) list: Vec<PowerLoss>,
     /// Total time from power losses until the drive was ready again.
     pub(crate) down_ns: Span,
+    /// While power is off: the record of the recoveries that a cut has ended since the last power loss.
+    pub(crate) recovery: Recovery,
+    /// From a power loss to the end of its recovery: the FTL before the power loss, once recovery has begun.
+    pub(crate) before: Option<Ftl>,
     /// While power is off: the superblocks whose erase has been torn.
     pub(crate) torn_erases: Vec<SuperblockId>,
-    /// While power is off: the LPNs that the flush has mapped to another unit, because GC went on
+    /// From a power loss to the end of its recovery: the LPNs that the flush has mapped to another unit, because GC went on
     /// (`power.gc_in_flush`).
     pub(crate) remapped: Vec<Lpn>,
     /// While power is off: what may be lost.

@@ -73,13 +73,37 @@ pub(crate) fn outstanding(requests: u64) -> Option<Note> {
     )
 }
 
+/// Some recoveries were over before power failed again (`power.cut_in_recovery`).
+pub(crate) fn not_cut_in_recovery(losses: &[PowerLoss], power: &PowerSpec) -> Option<Note> {
+    let after = power.cut_in_recovery_ns?;
+    let recoveries = || losses.iter().filter_map(|loss| loss.recovery);
+    let uncut = || recoveries().filter(|recovery| recovery.cuts == 0);
+    let longest = uncut().map(|recovery| recovery.ns).max()?;
+    let [uncut, all] = [uncut().count(), recoveries().count()];
+    let which = if all == 1 { "the recovery".to_owned() } else { format!("{uncut} of {all} recoveries") };
+    let took = if uncut == 1 { "it took" } else { "the longest of them took" };
+    Note::warning(
+        "recovery-not-cut",
+        format!(
+            "Power did not fail during {which}: {took} {}, power.cut_in_recovery is {}. Set an earlier time.",
+            duration(longest.seconds()),
+            duration(after.seconds())
+        ),
+    )
+}
+
 /// The run ended at time `now`, after `requests` requests and before the power loss that the spec sets.
 pub(crate) fn never_cut(losses: &[PowerLoss], power: &PowerSpec, requests: u64, now: Time) -> Option<Note> {
     if !losses.is_empty() {
         return None;
     }
     let when = match (power.cut_after_requests, power.cut_at_ns) {
-        (0, None) => return None,
+        (0, None) => {
+            power.cut_in_recovery_ns?;
+            let text = "Power never failed, so power.cut_in_recovery has no effect: set power.cut_after_requests or \
+                        power.cut_at.";
+            return Note::warning("never-cut", text.to_owned());
+        }
         (0, Some(at)) => format!("power.cut_at = {}", duration(at.seconds())),
         (requests, _) => format!("power.cut_after_requests = {}", count(requests)),
     };
@@ -99,6 +123,8 @@ mod tests {
     use crate::base::geometry::Lpn;
     use crate::base::lost::{Lost, Promise};
     use crate::base::note::Severity;
+    use crate::base::units::{Span, US};
+    use crate::power_loss::Recovery;
 
     fn losts(list: &[(Lpn, u64)], promise: Promise, was_in_flash: bool, is_trim: bool) -> Vec<Lost> {
         list.iter().map(|&(lpn, sequence)| Lost { lpn, promise, sequence, is_trim, was_in_flash }).collect()
@@ -164,6 +190,37 @@ mod tests {
             ),
             "{text}"
         );
+    }
+
+    #[test]
+    fn recoveries_that_ended_before_the_second_cut_are_noted() {
+        let power = |after: Option<u64>| PowerSpec {
+            cut_after_requests: 0,
+            cut_at_ns: None,
+            cut_in_recovery_ns: after.map(Span::from_ns),
+            gc_in_flush: false,
+        };
+        let loss = |us: u64, cuts| {
+            let recovery = Recovery { ns: us * US, cuts, ..Recovery::default() };
+            PowerLoss { recovery: Some(recovery), ..PowerLoss::default() }
+        };
+        let note =
+            |losses: &[PowerLoss], after| not_cut_in_recovery(losses, &power(after)).map(|note| note.text);
+        assert_eq!(note(&[loss(3, 0)], None), None);
+        assert_eq!(note(&[loss(3, 1)], Some(2_000)), None);
+        assert_eq!(note(&[], Some(2_000)), None);
+        assert_eq!(
+            note(&[loss(3, 0)], Some(5_000)).expect("the recovery was not cut"),
+            "Power did not fail during the recovery: it took 3 us, power.cut_in_recovery is 5 us. Set an earlier time."
+        );
+        let text = note(&[loss(3, 0), loss(9, 1), loss(4, 0)], Some(5_000)).expect("two were not cut");
+        assert!(
+            text.starts_with("Power did not fail during 2 of 3 recoveries: the longest of them took 4 us,"),
+            "{text}"
+        );
+        let never = |after| never_cut(&[], &power(after), 7, Time::START).map(|note| note.text);
+        assert_eq!(never(None), None);
+        assert!(never(Some(1)).is_some_and(|text| text.contains("power.cut_in_recovery has no effect")));
     }
 
     #[test]

@@ -13,9 +13,14 @@
 //! Reading the OOBs takes the time of the slowest die or channel: every die senses its programmed pages one after the
 //! other, and every channel transfers the OOBs of these pages. To this, recovery adds the longest time that any die
 //! takes for the erases, reads and programs of recovery.
+//!
+//! Power may fail again during recovery (`attempt.rs`). So no step destroys what a recovery that begins anew needs: a
+//! superblock is erased only when its data is elsewhere in flash, also the older unit from which a partial unit has yet
+//! to be completed.
 
-use super::Recovery;
 use super::Schemes;
+use super::attempt::{Attempt, PowerFails};
+use super::flush::tear_program;
 use crate::base::geometry::{DieId, LaneId, Lpn, SuperblockId, UnitId};
 use crate::base::huge::Huge;
 use crate::base::units::{Span, transfer_ns};
@@ -52,9 +57,34 @@ pub(crate) struct Return<'a, P: Probe, S> {
     /// Whether data is guarded against a torn program of its wordline: in a drive with a capacitor, which is empty
     /// until it has been recharged.
     pub(crate) is_guarded: bool,
-    /// By die: duration of the erases, reads and programs of the recovery, without reading the OOBs.
-    pub(crate) busy_ns: &'a mut [Span],
-    pub(crate) recovery: &'a mut Recovery,
+    pub(crate) attempt: &'a mut Attempt,
+}
+
+/// A partial unit of the emergency flush that recovery has read, with the older unit that has its other sectors.
+struct Merge {
+    lpn: Lpn,
+    partial: UnitId,
+    older: UnitId,
+    /// The stamp of the completed unit.
+    stamp: Stamp,
+    /// Whether the completed unit is in flash.
+    is_done: bool,
+}
+
+impl Merge {
+    /// The whole unit, which is going to be programmed.
+    fn complete(&mut self) -> InRam {
+        self.is_done = true;
+        InRam { lpn: self.lpn, stamp: self.stamp, is_partial: false }
+    }
+}
+
+/// A unit that recovery has read and is going to program.
+struct InRam {
+    lpn: Lpn,
+    stamp: Stamp,
+    /// Whether the copy is partial like its source.
+    is_partial: bool,
 }
 
 impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
@@ -111,8 +141,15 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         found
     }
 
+    /// Reads all OOBs, page by page, which is one step: it takes the time of the slowest die or channel.
+    pub(crate) fn scan(&mut self, found: &Found, channel_ns_per_byte: f64) -> Result<(), PowerFails> {
+        self.attempt.begin_scan(self.scan_ns(found, channel_ns_per_byte))?;
+        self.attempt.recovery.scanned_pages += found.scanned.iter().sum::<u64>();
+        Ok(())
+    }
+
     /// Time to read all OOBs, page by page, on the slowest die or channel.
-    pub(crate) fn scan_ns(&self, found: &Found, channel_ns_per_byte: f64) -> Span {
+    fn scan_ns(&self, found: &Found, channel_ns_per_byte: f64) -> Span {
         let timing = self.core.device().timing();
         let oob_bytes = OOB_BYTES * u64::from(self.core.geometry().units_per_page);
         let oob_ns = transfer_ns(oob_bytes, channel_ns_per_byte);
@@ -131,7 +168,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
     /// superblocks are erased, of the full ones as many as the lane then still lacks. The reason: a job interrupted by
     /// power loss may have taken the last free superblock, and torn units in that superblock leave too little room for
     /// the remaining units of the victim.
-    pub(crate) fn take_back_copies(&mut self, found: &mut Found) {
+    pub(crate) fn take_back_copies(&mut self, found: &mut Found) -> Result<(), PowerFails> {
         let kept = self.core.ftl().kept_superblocks() as usize;
         let geometry = self.core.geometry();
         let needed: BTreeSet<SuperblockId> =
@@ -170,10 +207,11 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
                 for (lpn, source) in sources {
                     found.units[lpn.index()] = source.0 + 1;
                 }
-                self.erase(superblock);
+                self.erase(superblock)?;
                 free += 1;
             }
         }
+        Ok(())
     }
 
     /// The intact units of a lane that have the same data as the newest unit of their LPN, if that is another unit of
@@ -223,33 +261,46 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         self.core.programmed_units(superblock).filter(is_newest).map(source).collect()
     }
 
-    /// Erases the superblocks whose erase has ended on some of their dies only.
-    pub(crate) fn end_erases(&mut self) {
+    /// Erases the superblocks whose erase was torn, or has ended on some of their dies only.
+    pub(crate) fn end_erases(&mut self) -> Result<(), PowerFails> {
+        for superblock in self.attempt.torn_erases.clone() {
+            self.erase(superblock)?;
+            self.attempt.torn_erases.retain(|&torn| torn != superblock);
+        }
         for superblock in (0..self.core.geometry().superblocks).map(SuperblockId) {
             if self.core.flash().is_partly_erased(superblock) {
-                self.erase(superblock);
+                self.erase(superblock)?;
             }
         }
+        Ok(())
     }
 
     /// Erases a superblock during recovery, on the dies where it is not erased.
-    pub(crate) fn erase(&mut self, superblock: SuperblockId) {
-        self.erase_dies(superblock);
+    fn erase(&mut self, superblock: SuperblockId) -> Result<(), PowerFails> {
+        self.erase_dies(superblock)?;
         self.core.erase_unlisted(superblock);
         self.schemes.on_erased(&mut self.core, superblock);
-        self.recovery.erased_blocks += 1;
+        self.attempt.recovery.erased_blocks += 1;
+        Ok(())
     }
 
-    /// Counts the erases of a superblock, and their time, on the dies where it has programmed units.
-    fn erase_dies(&mut self, superblock: SuperblockId) {
+    /// The erases of a superblock on the dies where it has programmed units, each a step. The cut tears one of them.
+    fn erase_dies(&mut self, superblock: SuperblockId) -> Result<(), PowerFails> {
         for index in self.core.geometry().stripes.firsts() {
             if self.core.flash().is_programmed(superblock, index) {
+                let unit = self.core.geometry().unit(superblock, index);
+                let erase_ns = self.core.shape(superblock).erase_ns;
+                let ended = self.attempt.begin(self.die_of_unit(unit), erase_ns);
+                if ended.is_err() {
+                    self.attempt.tear_erase(superblock);
+                    return ended;
+                }
                 let shape = self.core.flash().shape_id(superblock);
                 self.core.count_ended(FlashOp::Erase, Cause::Gc, shape);
-                let die = self.core.geometry().die_of_unit(superblock, index);
-                self.busy_ns[die.index()] += self.core.shape(superblock).erase_ns;
+                self.core.end_erase_on_die(unit);
             }
         }
+        Ok(())
     }
 
     /// Rebuilds the states of the superblocks, the map, and the open superblocks of the streams.
@@ -323,7 +374,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
                 None => {
                     self.core.fill_up(superblock);
                     full.push(superblock);
-                    self.recovery.closed_blocks += 1;
+                    self.attempt.recovery.closed_blocks += 1;
                 }
             }
         }
@@ -340,33 +391,45 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
     /// Completes the partial units of the emergency flush that are mapped: programs the whole data to another unit.
     /// Returns the LPN and the sequence number of each that cannot be completed, because no programming unit can be
     /// allocated ([`Return::place_for_merge`]).
-    pub(crate) fn merge_partial_units(&mut self, found: &Found) -> Vec<(Lpn, u64)> {
-        // All units are read before the first unit is written, because making room may erase the older units from which
-        // the partial units are completed.
-        let mut whole = Vec::new();
-        for unit in self.core.flash().partial_units() {
-            let lpn = self.core.flash().lpn(unit);
-            let old = found.whole.get(&lpn.0).copied().filter(|&old| !self.core.flash().is_partial(old));
-            let (true, Some(old)) = (self.core.is_newest(lpn, unit), old) else { continue };
-            self.busy_ns[self.die_of_unit(unit).index()] += self.time_of_read(unit);
-            self.busy_ns[self.die_of_unit(old).index()] += self.time_of_read(old);
-            let is_lost = self.core.flash().is_lost(unit) || self.core.flash().is_lost(old);
-            whole.push((lpn, unit, self.stamp_in_recovery(unit, is_lost)));
+    pub(crate) fn merge_partial_units(&mut self, found: &Found) -> Result<Vec<(Lpn, u64)>, PowerFails> {
+        let mut merges = Vec::new();
+        let partial_units: Vec<UnitId> = self.core.flash().partial_units().collect();
+        for partial in partial_units {
+            let lpn = self.core.flash().lpn(partial);
+            let older =
+                found.whole.get(&lpn.0).copied().filter(|&older| !self.core.flash().is_partial(older));
+            let (true, Some(older)) = (self.core.is_newest(lpn, partial), older) else { continue };
+            self.read(partial)?;
+            self.read(older)?;
+            let is_lost = self.core.flash().is_lost(partial) || self.core.flash().is_lost(older);
+            let stamp = self.stamp_in_recovery(partial, is_lost);
+            merges.push(Merge { lpn, partial, older, stamp, is_done: false });
         }
-        let mut lost = Vec::new();
         let mut next = None;
-        for (lpn, unit, stamp) in whole {
-            match next.take().or_else(|| self.place_for_merge(unit)) {
-                Some(place) => {
-                    next = self.program_in_recovery(place, lpn, stamp);
-                    self.recovery.merged_pages += 1;
-                }
-                // The partial unit must not be taken for a whole unit, so its data is lost.
-                None => lost.push((lpn, stamp.sequence)),
+        for at in 0..merges.len() {
+            // Making room for another unit may have completed this one.
+            if merges[at].is_done {
+                continue;
+            }
+            let place = match next.take() {
+                Some(place) => Some(place),
+                None => self.place_for_merge(at, &mut merges)?,
+            };
+            if let Some(place) = place {
+                next = self.program_in_recovery(place, &merges[at].complete())?;
+                self.attempt.recovery.merged_pages += 1;
             }
         }
         self.pad_in_recovery(next);
-        lost
+        // A partial unit must not be taken for a whole unit, so its data is lost.
+        let lost = merges.iter().filter(|merge| !merge.is_done);
+        Ok(lost.map(|merge| (merge.lpn, merge.stamp.sequence)).collect())
+    }
+
+    /// Reads the page of a unit, which is a step.
+    fn read(&mut self, unit: UnitId) -> Result<(), PowerFails> {
+        let (die, ns) = (self.die_of_unit(unit), self.time_of_read(unit));
+        self.attempt.begin(die, ns)
     }
 
     fn die_of_unit(&self, unit: UnitId) -> DieId {
@@ -387,34 +450,47 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         Stamp { corrected, ..self.core.flash().stamp(unit) }
     }
 
-    /// Programs the unit `place` and maps `lpn` to it, without simulating queues. The units of a programming unit are
-    /// passed one after another; the program is counted at the first one. Returns the next unit of the programming
-    /// unit; `None` after the last one.
-    fn program_in_recovery(&mut self, place: AllocatedUnit, lpn: Lpn, stamp: Stamp) -> Option<AllocatedUnit> {
+    /// Programs a unit to `place` and maps its LPN to it, without simulating queues. The units of a programming unit are
+    /// passed one after another, without a step between them; the program is a step at the first one. The cut tears the
+    /// programming unit. Returns the next unit of the programming unit; `None` after the last one.
+    fn program_in_recovery(
+        &mut self,
+        place: AllocatedUnit,
+        data: &InRam,
+    ) -> Result<Option<AllocatedUnit>, PowerFails> {
         let (superblock, index) = self.core.geometry().split(place.unit);
         let shape = self.core.flash().shape_id(superblock);
         let place_in_program = self.core.shape(superblock).place_in_program(place.unit);
-        if self.core.ftl().is_combination(lpn) {
-            self.schemes.stage(lpn, place.unit);
-        }
         if self.core.superblock(superblock).programmed == 0 {
             self.schemes.on_first_program(&mut self.core, superblock);
         }
-        if let Some(old) = self.core.program_allocated(place.unit, lpn, stamp) {
-            self.schemes.on_unit_obsolete(&mut self.core, old);
-        }
         if place_in_program == 0 {
+            let transfer_ns = self.core.device().timing().program_transfer_ns(shape);
+            let ns = transfer_ns + self.core.shape(superblock).program_ns(index);
+            let ended = self.attempt.begin(self.die_of_unit(place.unit), ns);
+            if ended.is_err() {
+                self.attempt.recovery.torn_programs += 1;
+                self.core.begin_torn_program(place, data.lpn, data.stamp);
+                tear_program(&mut self.core, place.unit, &mut self.attempt.destroyed);
+                ended?;
+            }
             // Recovery counts all its programs for the flush, those of copies too.
             self.core.count_ended(FlashOp::Program, Cause::Flush, shape);
-            let transfer_ns = self.core.device().timing().program_transfer_ns(shape);
-            self.busy_ns[self.die_of_unit(place.unit).index()] +=
-                transfer_ns + self.core.shape(superblock).program_ns(index);
+        }
+        if self.core.ftl().is_combination(data.lpn) {
+            self.schemes.stage(data.lpn, place.unit);
+        }
+        if data.is_partial {
+            self.core.mark_partial(place.unit);
+        }
+        if let Some(old) = self.core.program_allocated(place.unit, data.lpn, data.stamp) {
+            self.schemes.on_unit_obsolete(&mut self.core, old);
         }
         if place_in_program + 1 == self.core.shape(superblock).units_per_program {
             self.core.skip_after(superblock, index, u32::from(place.skips));
-            return None;
+            return Ok(None);
         }
-        Some(AllocatedUnit { unit: UnitId(place.unit.0 + 1), ..place })
+        Ok(Some(AllocatedUnit { unit: UnitId(place.unit.0 + 1), ..place }))
     }
 
     /// Makes the rest of a programming unit, from the unit `next` on, padding, which counts as skipped. `None`: no
@@ -428,63 +504,121 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         self.core.skip_after(superblock, index - 1, left + u32::from(next.skips));
     }
 
-    /// Allocates a programming unit of the host's stream, preferably on the die of `unit`, and returns its first unit.
-    /// If no die has room, first collects superblocks, each in the lane that has the most spare units among those with
-    /// garbage. Returns `None` if no lane has garbage, or a collection fails.
-    fn place_for_merge(&mut self, unit: UnitId) -> Option<AllocatedUnit> {
-        let home = self.die_of_unit(unit).0;
-        loop {
+    /// Allocates a programming unit of the host's stream for the merge number `at`, preferably on the die of its partial
+    /// unit, and returns its first unit. If no die has room, first collects superblocks, each in the lane that has the
+    /// most spare units among those with garbage. Returns `None` if no lane has garbage, a collection fails, or a
+    /// collection has completed the merge.
+    fn place_for_merge(
+        &mut self,
+        at: usize,
+        merges: &mut [Merge],
+    ) -> Result<Option<AllocatedUnit>, PowerFails> {
+        let home = self.die_of_unit(merges[at].partial).0;
+        while !merges[at].is_done {
             let dies = self.core.geometry().dies;
             let mut dies = (0..dies).map(|step| DieId((home + step) % dies));
             if let Some(place) = dies.find_map(|die| self.core.allocate_for_flush(die)) {
-                return Some(place);
+                return Ok(Some(place));
             }
-            let lane = (0..self.core.geometry().lanes)
-                .map(LaneId)
+            let lanes = (0..self.core.geometry().lanes).map(LaneId);
+            let Some(lane) = lanes
                 .filter(|&lane| self.core.ftl().has_garbage(lane))
-                .max_by_key(|&lane| (self.core.ftl().spare_units(lane), std::cmp::Reverse(lane.0)))?;
-            self.collect_in_recovery(lane)?;
+                .max_by_key(|&lane| (self.core.ftl().spare_units(lane), std::cmp::Reverse(lane.0)))
+            else {
+                return Ok(None);
+            };
+            if self.collect_in_recovery(lane, merges)?.is_none() {
+                return Ok(None);
+            }
         }
+        Ok(None)
     }
 
     /// Empties and erases the superblock that the policy of GC picks in `lane`; `Recovery::erased_blocks` does not
-    /// count it. Returns `None` if the policy picks none or fails, or if emptying its pick would gain nothing or finds
+    /// count it. The partial units of which it has a part are completed instead of being copied: the erase would destroy
+    /// the part. Returns `None` if the policy picks none or fails, or if emptying its pick would gain nothing or finds
     /// no room.
-    fn collect_in_recovery(&mut self, lane: LaneId) -> Option<()> {
-        let victim = self.core.pick_victim(lane)?;
+    fn collect_in_recovery(&mut self, lane: LaneId, merges: &mut [Merge]) -> Result<Option<()>, PowerFails> {
+        if self.is_guarded {
+            // A torn program would destroy the copies of the superblock collected before.
+            self.core.end_wordlines_in_recovery(lane);
+        }
+        let Some(victim) = self.core.pick_victim(lane) else { return Ok(None) };
         let stream = self.core.emptying_stream(victim, false);
         let per_program = self.core.first_shape().units_per_program;
-        let valid = self.core.valid_units(victim);
-        let padded = valid.next_multiple_of(per_program);
-        if padded == self.core.shape(victim).units || valid > self.core.stream_room(lane, stream) {
-            return None;
+        let is_of_victim = |unit: UnitId| self.core.geometry().superblock_of(unit) == victim;
+        let is_partial_here = |merge: &Merge| self.core.unit_of(merge.lpn).is_some_and(is_of_victim);
+        let is_here = |merge: &Merge| is_partial_here(merge) || is_of_victim(merge.older);
+        let here: Vec<usize> =
+            (0..merges.len()).filter(|&at| !merges[at].is_done && is_here(&merges[at])).collect();
+        let more = here.iter().filter(|&&at| !is_partial_here(&merges[at])).count() as u32;
+        let units = self.core.valid_units(victim) + more;
+        let padded = units.next_multiple_of(per_program);
+        if padded == self.core.shape(victim).units || units > self.core.stream_room(lane, stream) {
+            return Ok(None);
         }
         self.core.begin_emptying(victim);
-        let (mut next, mut sensed, mut next_place) = (0, None, None);
+        let mut batch = Vec::with_capacity(per_program as usize);
+        for &at in &here {
+            batch.push(merges[at].complete());
+            self.attempt.recovery.merged_pages += 1;
+            self.program_if_full(lane, stream, &mut batch)?;
+        }
+        let (mut next, mut sensed) = (0, None);
         while let Some(index) = self.core.next_valid(victim, next) {
             next = index + 1;
             let unit = self.core.geometry().unit(victim, index);
-            let stamp = self.stamp_in_recovery(unit, self.core.flash().is_lost(unit));
-            let (lpn, is_partial) = (self.core.flash().lpn(unit), self.core.flash().is_partial(unit));
-            let place = self.core.allocate(lane, stream)?;
+            let lpn = self.core.flash().lpn(unit);
+            if here.iter().any(|&at| merges[at].lpn == lpn) {
+                continue;
+            }
             let first = self.core.geometry().first_of_page(unit);
             if sensed.replace(first) != Some(first) {
-                self.busy_ns[self.die_of_unit(unit).index()] += self.time_of_read(unit);
+                self.read(unit)?;
             }
-            if is_partial {
-                self.core.mark_partial(place.unit);
-            }
-            next_place = self.program_in_recovery(place, lpn, stamp);
+            let stamp = self.stamp_in_recovery(unit, self.core.flash().is_lost(unit));
+            batch.push(InRam { lpn, stamp, is_partial: self.core.flash().is_partial(unit) });
+            self.program_if_full(lane, stream, &mut batch)?;
         }
-        if let Some(place) = next_place {
-            for _ in self.core.first_shape().place_in_program(place.unit)..per_program {
-                self.core.allocate(lane, stream)?;
-            }
-            self.pad_in_recovery(next_place);
+        if !batch.is_empty() {
+            self.program_batch(lane, stream, &mut batch)?;
         }
-        self.erase_dies(victim);
+        self.erase_dies(victim)?;
         self.core.erase_now(victim);
         self.schemes.on_erased(&mut self.core, victim);
-        Some(())
+        Ok(Some(()))
+    }
+
+    /// Programs the units that a collection has gathered, if they are as many as a program writes.
+    fn program_if_full(
+        &mut self,
+        lane: LaneId,
+        stream: StreamId,
+        batch: &mut Vec<InRam>,
+    ) -> Result<(), PowerFails> {
+        let is_full = batch.len() as u32 == self.core.first_shape().units_per_program;
+        if is_full { self.program_batch(lane, stream, batch) } else { Ok(()) }
+    }
+
+    /// Programs at most as many units as a program writes, with padding. The stream has room for them.
+    fn program_batch(
+        &mut self,
+        lane: LaneId,
+        stream: StreamId,
+        batch: &mut Vec<InRam>,
+    ) -> Result<(), PowerFails> {
+        let per_program = self.core.first_shape().units_per_program;
+        let mut allocate = || self.core.allocate(lane, stream).expect("the stream has room for the victim");
+        let mut place = allocate();
+        for _ in 1..per_program {
+            place.skips = allocate().skips;
+        }
+        let mut next = Some(place);
+        for data in batch.drain(..) {
+            let place = next.take().expect("a batch is at most a program");
+            next = self.program_in_recovery(place, &data)?;
+        }
+        self.pad_in_recovery(next);
+        Ok(())
     }
 }

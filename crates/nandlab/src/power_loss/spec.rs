@@ -1,6 +1,6 @@
 //! The section `[power]` of the spec.
 
-use crate::base::units::Time;
+use crate::base::units::{Span, Time};
 use crate::spec::{ANY_TIME, COUNT, Check, Rule, Val, ValueKind, key, section};
 
 section! {
@@ -18,6 +18,13 @@ section! {
         pub cut_at_ns: Option<Time> =
             key("power.cut_at", ANY_TIME, "", "power fails at this simulated time")
                 => |values, path| values.get(path).map(|at| Time::from_ns(at.int())),
+        /// Power fails again this long after it has returned, if recovery takes longer; `None`: it does not.
+        pub cut_in_recovery_ns: Option<Span> = key(
+            "power.cut_in_recovery",
+            ANY_TIME,
+            "",
+            "power fails once more, this long after it has returned, if recovery takes longer",
+        ) => |values, path| values.get(path).map(|after| Span::from_ns(after.int())),
         /// Whether GC goes on while an emergency flush with [`FlushMethod::Plain`](crate::ftl::FlushMethod::Plain)
         /// runs.
         pub gc_in_flush: bool = key(

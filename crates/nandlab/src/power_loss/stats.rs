@@ -116,6 +116,13 @@ pub struct Recovery {
     pub closed_blocks: u32,
     /// Translation pages that were out of date in flash.
     pub stale_translation_pages: u32,
+    /// Times that power failed again before the recovery had ended, so that it began anew. The other values are sums over
+    /// all beginnings, [`Recovery::stale_translation_pages`] apart.
+    pub cuts: u32,
+    /// Programs that these cuts have torn.
+    pub torn_programs: u32,
+    /// Erases that these cuts have torn.
+    pub torn_erases: u32,
 }
 
 counters! {
@@ -238,8 +245,11 @@ impl PowerLoss {
 
     /// Returns the power loss as listed in the summary, without the lists of lost writes.
     fn summary(&self) -> LossSummary {
-        let values =
-            LossValues { at_s: number(self.at.seconds()), capacitor_loss_share: number(self.capacitor_loss) };
+        let values = LossValues {
+            at_s: number(self.at.seconds()),
+            capacitor_loss_share: number(self.capacitor_loss),
+            recovery_cuts: RecoveryCuts::of(std::slice::from_ref(self)),
+        };
         Section { counters: self.counts(), values }
     }
 
@@ -280,8 +290,36 @@ impl PowerLoss {
             losses: losses.len(),
             down_s: number(down_ns.seconds()),
             list: losses.iter().take(LISTED).map(Self::summary).collect(),
+            recovery_cuts: RecoveryCuts::of(losses),
         };
         (!losses.is_empty()).then(|| Section { counters: Self::total(losses), values })
+    }
+}
+
+/// Power losses during recoveries. The counters of a recovery, such as `scanned_pages`, are sums over all its beginnings.
+/// The operations torn in recovery are counted here alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct RecoveryCuts {
+    /// Times that power failed during recovery, so that recovery began anew.
+    pub cuts: u64,
+    /// Programs of recovery torn by these power losses.
+    #[schemars(extend("unit" = "programs"))]
+    pub torn_programs: u64,
+    /// Erases of recovery torn by these power losses.
+    #[schemars(extend("unit" = "erases"))]
+    pub torn_erases: u64,
+}
+
+impl RecoveryCuts {
+    /// The sums over several power losses; `None` if power failed during none of their recoveries.
+    fn of(losses: &[PowerLoss]) -> Option<Self> {
+        let mut sum = Self { cuts: 0, torn_programs: 0, torn_erases: 0 };
+        for recovery in losses.iter().filter_map(|loss| loss.recovery) {
+            sum.cuts += u64::from(recovery.cuts);
+            sum.torn_programs += u64::from(recovery.torn_programs);
+            sum.torn_erases += u64::from(recovery.torn_erases);
+        }
+        (sum.cuts > 0).then_some(sum)
     }
 }
 
@@ -295,6 +333,9 @@ pub struct LossValues {
     /// Share of its rated capacitance that the capacitor had lost when power failed.
     #[schemars(extend("unit" = "share"))]
     pub capacitor_loss_share: f64,
+    /// Power losses during the recovery; absent without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recovery_cuts: Option<RecoveryCuts>,
 }
 
 impl Beside for LossValues {
@@ -316,6 +357,9 @@ pub struct PowerValues {
     pub down_s: f64,
     /// The first hundred power losses, in the order of time.
     pub list: Vec<LossSummary>,
+    /// Power losses during all recoveries; absent without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recovery_cuts: Option<RecoveryCuts>,
 }
 
 impl Beside for PowerValues {

@@ -92,24 +92,39 @@ fn recover(core: &mut Core<NoProbe>, setup: &Setup, trims: &Trims) -> Recovery {
 }
 
 fn recover_with(core: &mut Core<NoProbe>, setup: &Setup, trims: &Trims, schemes: &mut Others) -> Recovery {
+    let mut attempt = attempt(None);
+    assert!(begin(core, setup, trims, schemes, false, &mut attempt).expect("power is on").is_empty());
+    core.audit().unwrap();
+    attempt.recovery
+}
+
+fn attempt(cut: Option<RecoveryCut>) -> Attempt {
+    Attempt::new(1, cut, Recovery::default(), Vec::new())
+}
+
+/// Begins recovery. Returns the units that cannot be completed, or that power has failed again.
+fn begin(
+    core: &mut Core<NoProbe>,
+    setup: &Setup,
+    trims: &Trims,
+    schemes: &mut Others,
+    is_guarded: bool,
+    attempt: &mut Attempt,
+) -> Result<Vec<(Lpn, u64)>, PowerFails> {
     for superblock in &mut *core.flash_mut().superblocks {
         (superblock.valid, superblock.pins) = (0, 0);
     }
-    let (mut busy_ns, mut recovery) = ([Span::ZERO], Recovery::default());
     let ftl = setup.ftl(core.geometry(), core.flash());
-    let mut power = Return {
-        core: Offline::new(core),
-        schemes,
-        is_guarded: false,
-        busy_ns: &mut busy_ns,
-        recovery: &mut recovery,
-    };
+    let mut power = Return { core: Offline::new(core), schemes, is_guarded, attempt };
+    power.end_erases()?;
     let found = power.read_oobs(trims);
+    power.scan(&found, 0.0)?;
     power.core.forget_operations(ftl);
     power.rebuild_map(&found);
-    assert!(power.merge_partial_units(&found).is_empty());
-    core.audit().unwrap();
-    recovery
+    if is_guarded {
+        power.core.set_host_lsb_only(LANE, true);
+    }
+    power.merge_partial_units(&found)
 }
 
 #[test]
@@ -377,21 +392,67 @@ fn a_partial_unit_of_the_flush_is_completed_from_the_unit_that_it_replaces() {
 fn recovery_collects_superblocks_with_invalid_units_if_no_unit_is_free_for_a_completed_unit() {
     let setup = Setup { superblocks: 4, ..Setup::default() };
     let mut core = setup.core();
-    // Superblock 0 has one valid unit (LPN 4), superblock 1 one (LPN 5), superblock 2 four. Superblock 3 is free and
-    // kept for GC.
-    fill(&mut core, StreamId::HOST, [0, 4, 1, 2, 1, 2, 3, 5, 1, 2, 3]);
-    let partial = program_partial(&mut core, 0, 12);
-    assert_eq!(partial, UnitId(11));
+    fill_and_save_a_partial_unit(&mut core);
     let mut others = Others::default();
     let recovery = recover_with(&mut core, &setup, &Trims::default(), &mut others);
-    // GC moves LPN 4 and 5 to superblock 3. With both superblocks erased, one is free beside the superblock that GC
-    // keeps.
+    // GC moves LPN 4 to superblock 3. Then it picks superblock 1, which has the older unit of LPN 0: the completed unit
+    // follows LPN 4, before LPN 5.
     assert_eq!(others.erased, [SuperblockId(0), SuperblockId(1)]);
-    assert_eq!([4, 5].map(|lpn| core.unit_of(Lpn(lpn))), [Some(UnitId(12)), Some(UnitId(13))]);
+    assert_eq!([4, 0, 5].map(|lpn| core.unit_of(Lpn(lpn))), [12, 13, 14].map(|unit| Some(UnitId(unit))));
     let now = core.unit_of(Lpn(0)).unwrap();
-    assert_eq!(others.first_programs, [SuperblockId(3), core.geometry().superblock_of(now)]);
+    assert_eq!(others.first_programs, [SuperblockId(3)]);
     assert_eq!((recovery.merged_pages, core.sequence_of(now)), (1, 12));
     assert!(!core.flash().is_partial(now));
+}
+
+/// Superblock 0 has one valid unit (LPN 4), superblock 1 one (LPN 5) and the older unit of LPN 0, superblock 2 three and
+/// the partial unit of LPN 0. Superblock 3 is free and kept for GC.
+fn fill_and_save_a_partial_unit(core: &mut Core<NoProbe>) {
+    fill(core, StreamId::HOST, [0, 4, 1, 2, 1, 2, 0, 5, 1, 2, 3]);
+    assert_eq!(program_partial(core, 0, 12), UnitId(11));
+}
+
+/// The steps: the OOBs are read, then both parts of LPN 0. LPN 4 is read and programmed, and superblock 0 is erased. LPN 0
+/// is programmed, LPN 5 is read and programmed, and superblock 1 is erased.
+#[test]
+fn a_cut_at_any_step_of_a_recovery_loses_nothing_and_tears_the_step() {
+    for cell in [Cell::Slc, Cell::Mlc] {
+        let setup = Setup { superblocks: 4, cell, ..Setup::default() };
+        let torn_programs = [5, 7, 9];
+        let torn_erases = [6, 10];
+        for first in 1..=11 {
+            for second in 1..=11 {
+                let mut core = setup.core();
+                fill_and_save_a_partial_unit(&mut core);
+                let mut others = Others::default();
+                let mut torn = Vec::new();
+                for cut in [first, second] {
+                    let mut attempt = attempt(Some(RecoveryCut::Step(cut)));
+                    attempt.torn_erases.append(&mut torn);
+                    let trims = Trims::default();
+                    let lost = begin(&mut core, &setup, &trims, &mut others, true, &mut attempt);
+                    let Recovery { torn_programs: programs, torn_erases: erases, .. } = attempt.recovery;
+                    assert!(lost.is_err() || lost.is_ok_and(|lost| lost.is_empty()));
+                    if cut == first && torn.is_empty() && second == 1 && first < 11 {
+                        let is_among = |steps: &[u64]| u32::from(steps.contains(&cut));
+                        let expected = (is_among(&torn_programs), is_among(&torn_erases));
+                        assert_eq!((programs, erases), expected, "step {cut}");
+                    }
+                    torn = attempt.torn_erases;
+                }
+                let mut attempt = attempt(None);
+                attempt.torn_erases = torn;
+                let lost = begin(&mut core, &setup, &Trims::default(), &mut others, true, &mut attempt);
+                assert_eq!(lost.expect("power is on"), []);
+                core.audit().unwrap();
+                for (lpn, sequence) in [(0, 12), (1, 9), (2, 10), (3, 11), (4, 2), (5, 8)] {
+                    let unit = core.unit_of(Lpn(lpn)).expect("nothing is lost");
+                    let found = (core.sequence_of(unit), core.flash().is_partial(unit));
+                    assert_eq!(found, (sequence, false), "{cell:?}, steps {first} and {second}, LPN {lpn}");
+                }
+            }
+        }
+    }
 }
 
 #[test]
@@ -410,16 +471,15 @@ fn copies_are_taken_back_from_partly_programmed_superblocks_before_full_superblo
     write(StreamId::HOST, 0..4);
     write(StreamId::HOST, 0..4);
     write(wear, 4..8);
-    let (mut others, mut busy_ns, mut recovery) = (Others::default(), [Span::ZERO], Recovery::default());
-    let (schemes, busy, counts) = (&mut others, &mut busy_ns, &mut recovery);
-    let mut power =
-        Return { core: Offline::new(&mut core), schemes, is_guarded: false, busy_ns: busy, recovery: counts };
+    let (mut others, mut attempt) = (Others::default(), attempt(None));
+    let (schemes, attempted) = (&mut others, &mut attempt);
+    let mut power = Return { core: Offline::new(&mut core), schemes, is_guarded: false, attempt: attempted };
     let mut found = power.read_oobs(&Trims::default());
     let newest = |found: &recovery::Found| [0, 3, 4, 5].map(|lpn| found.units[lpn] - 1);
     assert_eq!(newest(&found), [4, 7, 0, 1]);
-    power.take_back_copies(&mut found);
+    power.take_back_copies(&mut found).expect("power is on");
     // No superblock was free. The erase of superblock 0 frees the superblock that GC keeps, so superblock 1 stays.
-    assert_eq!((others.erased, recovery.erased_blocks), (vec![SuperblockId(0)], 1));
+    assert_eq!((others.erased, attempt.recovery.erased_blocks), (vec![SuperblockId(0)], 1));
     assert_eq!(newest(&found), [4, 7, 12, 13]);
 }
 
@@ -435,12 +495,14 @@ fn a_superblock_whose_erase_is_torn_is_erased_again() {
     let torn = tear(&mut core, &mut loss);
     assert_eq!((&torn, loss.torn_erases), (&vec![SuperblockId(0)], 1));
     assert_eq!(core.superblock(SuperblockId(0)).pe_cycles, 0);
-    let (mut busy_ns, mut recovery, mut others) = ([Span::ZERO], Recovery::default(), Others::default());
-    let (busy, counts) = (&mut busy_ns, &mut recovery);
+    let (mut others, mut attempt) = (Others::default(), attempt(None));
+    attempt.torn_erases.clone_from(&torn);
     let schemes = &mut others;
-    Return { core: Offline::new(&mut core), schemes, is_guarded: false, busy_ns: busy, recovery: counts }
-        .erase(torn[0]);
-    assert_eq!((others.erased, recovery.erased_blocks, busy_ns), (torn, 1, [MS]));
+    let mut power =
+        Return { core: Offline::new(&mut core), schemes, is_guarded: false, attempt: &mut attempt };
+    power.end_erases().expect("power is on");
+    let erased = (others.erased, attempt.recovery.erased_blocks, attempt.elapsed_ns);
+    assert_eq!((erased, attempt.torn_erases), ((torn, 1, MS), Vec::new()));
     let superblock = core.superblock(SuperblockId(0));
     assert_eq!(
         (superblock.pe_cycles, superblock.programmed, superblock.state),

@@ -53,6 +53,7 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: Option<&
     if run.complete {
         add(power_loss::never_cut(drive.all_losses(), &spec.power, drive.requests_ended(), now));
     }
+    add(power_loss::not_cut_in_recovery(drive.all_losses(), &spec.power));
     if let Some(charge) = &charge {
         add(capacitor::worn_out(charge));
         if has_buffer {

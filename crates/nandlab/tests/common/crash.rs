@@ -15,11 +15,12 @@ use crate::common::{EVENTS_MAX, confirm, ns, oracle_and, request, rest, seen};
 use nandlab::base::geometry::{DieId, Lpn, RequestId, SuperblockId, UnitId};
 use nandlab::base::lost::Promise;
 use nandlab::base::rng::Stream;
-use nandlab::base::units::Time;
+use nandlab::base::units::{Span, Time};
 use nandlab::drive::spec::{Cell, DirtyBudget, DriveSpec, FlushTo, ProgramOrder, Spec};
 use nandlab::drive::{Drive, FailReason};
 use nandlab::flash::SuperblockState;
 use nandlab::host::{Op, Request};
+use nandlab::power_loss::RecoveryCut;
 use nandlab::probe::Probe;
 use nandlab::report::Taps;
 use nandlab::sched::{Cause, FlashOp, Phase, Transaction, Watcher};
@@ -201,6 +202,10 @@ counts! {
     cuts_with_bad_blocks,
     torn_programs,
     torn_erases,
+    /// Power losses during recovery, and what they have torn.
+    cuts_in_recovery,
+    programs_torn_in_recovery,
+    erases_torn_in_recovery,
     partial_units_merged,
     units_reprogrammed_in_place,
     units_refreshed_partially,
@@ -234,6 +239,8 @@ pub struct Plan {
     /// Whether the capacitor, if there is one, covers the dirty budget: no acknowledged write may then be lost.
     pub covers: bool,
     on: [bool; 4],
+    /// The steps of recovery, from 1, at which power fails again, one after another; `None`: they are drawn.
+    recovery_steps: Option<Vec<u64>>,
 }
 
 impl Plan {
@@ -353,7 +360,13 @@ impl Plan {
             // The budget of a write buffer is never above what the capacitor can save.
             covers: schemes.covers || buffer > 0 && !schemes.has_cache,
             on: schemes.on,
+            recovery_steps: None,
         }
+    }
+
+    /// Returns the same plan, in which power fails again at these steps of each recovery, one after another.
+    pub fn failing_in_recovery(self, steps: &[u64]) -> Self {
+        Self { recovery_steps: Some(steps.to_vec()), ..self }
     }
 
     /// Returns the same plan with another claim about whether the capacitor covers the dirty budget.
@@ -386,11 +399,24 @@ pub struct Honest;
 
 impl Sabotage for Honest {}
 
+/// Most recoveries have few steps and take a few milliseconds.
+fn draw_recovery_cut(stream: &mut Stream) -> RecoveryCut {
+    match stream.below(5) {
+        0 => RecoveryCut::Step(1 + stream.below(4)),
+        1 => RecoveryCut::Step(2 + stream.below(12)),
+        2 => RecoveryCut::Step(2 + stream.below(60)),
+        3 => RecoveryCut::After(Span::from_ns(stream.below(3_000_000))),
+        _ => RecoveryCut::After(Span::from_ns(stream.below(30_000_000))),
+    }
+}
+
 /// A drive and its host during a run.
 struct Run<'a> {
     plan: &'a Plan,
     drive: Watched,
     host: Stream,
+    /// Draws the power losses during recovery.
+    recovery_cuts: Stream,
     /// The host submits no request before this time.
     quiet_until: Time,
     counts: Counts,
@@ -411,7 +437,8 @@ impl<'a> Run<'a> {
                 drive.settle();
             }
         }
-        Self { plan, drive, host, quiet_until: Time::START, counts: Counts::default() }
+        let recovery_cuts = Stream::new(plan.seed, "crash recovery cuts");
+        Self { plan, drive, host, recovery_cuts, quiet_until: Time::START, counts: Counts::default() }
     }
 
     fn submit(&mut self) {
@@ -530,7 +557,9 @@ impl<'a> Run<'a> {
         self.drive.lose_power();
         let gaps = self.open_with_gaps();
         sabotage.before_recovery(&mut self.drive);
-        self.drive.restore_power();
+        if !self.cut_recovery() {
+            self.drive.restore_power();
+        }
         sabotage.after_recovery(&mut self.drive);
         let aborted =
             self.drive.completions().filter(|done| done.failed == Some(FailReason::PowerLost)).count();
@@ -628,6 +657,9 @@ impl<'a> Run<'a> {
         counts.trim_units_saved += u64::from(loss.trim_pages_saved);
         counts.trims_lost_for_lack_of_energy += loss.lost_trims().len() as u64;
         let recovery = loss.recovery.expect("power is back");
+        counts.cuts_in_recovery += u64::from(recovery.cuts);
+        counts.programs_torn_in_recovery += u64::from(recovery.torn_programs);
+        counts.erases_torn_in_recovery += u64::from(recovery.torn_erases);
         counts.partial_units_merged += u64::from(recovery.merged_pages);
         counts.vsm_lines += u64::from(loss.vsm_lines);
         counts.vsm_lines_saved += u64::from(loss.vsm_lines_saved);
@@ -635,6 +667,18 @@ impl<'a> Run<'a> {
         counts.stale_translation_pages += u64::from(recovery.stale_translation_pages);
         self.check();
         self.quiet_until = self.drive.now();
+    }
+
+    /// Power fails again in recovery: at the steps of the plan, or in half of the power losses up to three times. Returns
+    /// whether a recovery has ended before its cut, so that the drive is ready.
+    fn cut_recovery(&mut self) -> bool {
+        let stream = &mut self.recovery_cuts;
+        let cuts: Vec<RecoveryCut> = match &self.plan.recovery_steps {
+            Some(steps) => steps.iter().map(|&step| RecoveryCut::Step(step)).collect(),
+            None if stream.below(2) == 0 => Vec::new(),
+            None => (0..1 + stream.below(3)).map(|_| draw_recovery_cut(stream)).collect(),
+        };
+        !cuts.into_iter().all(|cut| self.drive.cut_recovery(cut))
     }
 
     fn check(&self) {

@@ -12,6 +12,7 @@ use nandlab::drive::{Drive, FailReason};
 use nandlab::flash::{AgeStamp, Stamp};
 use nandlab::host::{Op, Oracle};
 use nandlab::power_loss::PowerLoss;
+use nandlab::power_loss::RecoveryCut;
 
 const PAGE: u64 = 4096;
 const TRANSFER: u64 = 10_240;
@@ -369,6 +370,63 @@ fn a_partially_flushed_unit_is_merged_in_recovery() {
     assert_eq!(drive.cut_power().recovery.unwrap().merged_pages, 0);
     drive.completions();
     read_everything(&mut drive);
+}
+
+/// On one die the steps follow one another: two OOBs and two pages are read, and the whole page is programmed.
+#[test]
+fn a_cut_in_recovery_tears_the_step_that_ends_after_it() {
+    let (oob, read) = (50_000 + 40, 50_000 + TRANSFER);
+    let programs = 2 * oob + 2 * read;
+    let end = programs + LSB;
+    for (cut, torn) in
+        [(0, 0), (2 * oob - 1, 0), (2 * oob, 0), (programs - 1, 0), (programs, 1), (end - 1, 1)]
+    {
+        let mut drive = drive_with_one_sector(true);
+        drive.lose_power();
+        let off = drive.now();
+        assert!(drive.cut_recovery(RecoveryCut::After(ns(cut))));
+        assert_eq!(drive.now(), off + ns(cut));
+        assert_eq!(drive.stats().power.losses[0].recovery.map(|recovery| recovery.ns), None);
+        drive.restore_power();
+        let loss = drive.stats().power.losses[0].clone();
+        let recovery = loss.recovery.unwrap();
+        assert_eq!((recovery.cuts, recovery.torn_programs, recovery.torn_erases), (1, torn, 0), "{cut} ns");
+        assert_eq!((recovery.merged_pages, loss.has_lost(), loss.torn_programs), (1, false, 0));
+        // Reading begins anew. The OOB of a torn page is read like the others, and that of the MSB page behind it, which
+        // is skipped: the page is programmed to an LSB page again.
+        let more = 2 * u64::from(torn);
+        assert_eq!(recovery.ns.ns(), cut + end + more * oob);
+        let scanned_before = if cut < 2 * oob { 0 } else { 2 };
+        assert_eq!(recovery.scanned_pages, scanned_before + 2 + more);
+        let down_ns = drive.stats().power.down_ns;
+        assert_eq!(down_ns, off - loss.at + recovery.ns);
+        let unit = drive.ftl().map.get(Lpn(0)).unwrap();
+        assert_eq!((drive.array().stamp(unit).sequence, drive.array().is_partial(unit)), (2, false));
+        settle(&mut drive);
+        read_everything(&mut drive);
+    }
+    let mut drive = drive_with_one_sector(true);
+    drive.lose_power();
+    assert!(!drive.cut_recovery(RecoveryCut::After(ns(end))), "the recovery is over");
+    assert_eq!(drive.stats().power.losses[0].recovery.unwrap().cuts, 0);
+    drive.completions();
+    read_everything(&mut drive);
+}
+
+/// The key cuts every recovery of the drive once, as a call does.
+#[test]
+fn the_key_cuts_each_recovery_once() {
+    let recovery = |sets: &[&str]| {
+        let mut drive = drive(sets);
+        drive.write_now(Lpn(0));
+        submit(&mut drive, Op::Write, 0);
+        [(); 2].map(|()| drive.cut_power().recovery.unwrap())
+    };
+    let [first, second] = recovery(&[]);
+    let [cut_first, cut_second] = recovery(&["power.cut_in_recovery='50us'"]);
+    assert_eq!([first.cuts, second.cuts, cut_first.cuts, cut_second.cuts], [0, 0, 1, 1]);
+    assert_eq!(cut_first.ns, first.ns + ns(50_000));
+    assert_eq!(recovery(&["power.cut_in_recovery='1s'"])[0].cuts, 0);
 }
 
 /// Returns a drive with a dirty sector of LPN 0 in the cache, and with the page in flash if `is_in_flash`.

@@ -20,6 +20,7 @@ mod clients;
 mod closed_forms;
 mod controller;
 mod counters;
+mod cut_in_recovery;
 mod demand_map;
 mod device;
 mod ec_cache;

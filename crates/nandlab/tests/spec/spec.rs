@@ -250,7 +250,10 @@ fn no_capacitor_and_no_power_loss_are_the_default() {
         metadata_bytes: 0,
     };
     assert_eq!(spec.capacitor, capacitor);
-    assert_eq!(spec.power, PowerSpec { cut_after_requests: 0, cut_at_ns: None, gc_in_flush: false });
+    assert_eq!(
+        spec.power,
+        PowerSpec { cut_after_requests: 0, cut_at_ns: None, gc_in_flush: false, cut_in_recovery_ns: None }
+    );
     assert!(!spec.models_power_loss());
     assert_eq!(superblock_needs(&spec).of("flush").free, 0);
 }
@@ -281,7 +284,12 @@ fn a_capacitor_and_its_flush_reach_the_spec() {
     assert_eq!(spec.capacitor, capacitor);
     assert_eq!(
         spec.power,
-        PowerSpec { cut_after_requests: 0, cut_at_ns: Some(Time::START + 12 * SECOND), gc_in_flush: false }
+        PowerSpec {
+            cut_after_requests: 0,
+            cut_at_ns: Some(Time::START + 12 * SECOND),
+            gc_in_flush: false,
+            cut_in_recovery_ns: None
+        }
     );
     assert_eq!(spec.cache.dirty_budget, DirtyBudget::Measured);
     assert!(spec.models_power_loss());
@@ -290,18 +298,39 @@ fn a_capacitor_and_its_flush_reach_the_spec() {
 }
 
 #[test]
+fn a_cut_in_recovery_is_a_time_after_the_return_of_power() {
+    let after = |text: &str| spec(text).power.cut_in_recovery_ns;
+    assert_eq!(after("[power]\ncut_at = \"1s\"\n"), None);
+    assert_eq!(after("[power]\ncut_at = \"1s\"\ncut_in_recovery = \"2ms\"\n"), Some(2 * MS));
+    assert_eq!(after("[power]\ncut_after_requests = 9\ncut_in_recovery = \"0s\"\n"), Some(Span::ZERO));
+    // The power of a drive that is stepped or served is cut by a call.
+    assert!(spec("[power]\ncut_in_recovery = \"2ms\"\n").models_power_loss());
+}
+
+#[test]
 fn cut_at_and_cut_after_requests_replace_each_other() {
     let file = "[power]\ncut_after_requests = 5\n";
-    assert_eq!(spec(file).power, PowerSpec { cut_after_requests: 5, cut_at_ns: None, gc_in_flush: false });
+    assert_eq!(
+        spec(file).power,
+        PowerSpec { cut_after_requests: 5, cut_at_ns: None, gc_in_flush: false, cut_in_recovery_ns: None }
+    );
     assert!(spec(file).models_power_loss());
     let at = spec_with(file, &["power.cut_at=0s"]);
     assert_eq!(
         at.power,
-        PowerSpec { cut_after_requests: 0, cut_at_ns: Some(Time::START), gc_in_flush: false }
+        PowerSpec {
+            cut_after_requests: 0,
+            cut_at_ns: Some(Time::START),
+            gc_in_flush: false,
+            cut_in_recovery_ns: None
+        }
     );
     assert!(at.models_power_loss());
     let after = spec_with("[power]\ncut_at = \"1ms\"\n", &["power.cut_after_requests=3"]);
-    assert_eq!(after.power, PowerSpec { cut_after_requests: 3, cut_at_ns: None, gc_in_flush: false });
+    assert_eq!(
+        after.power,
+        PowerSpec { cut_after_requests: 3, cut_at_ns: None, gc_in_flush: false, cut_in_recovery_ns: None }
+    );
     assert!(!spec_with("[power]\ncut_at = \"1ms\"\n", &["power.cut_after_requests=0"]).models_power_loss());
     // Without a capacitor there is no emergency flush, so no blocks are kept free for one.
     assert_eq!(superblock_needs(&after).of("flush").free, 0);
@@ -1135,6 +1164,7 @@ fn schema_and_parser_agree_on_sample_values() {
         ("capacitor.flush_concurrency", vec!["0", "16"], vec!["-1", "200000"]),
         ("capacitor.esr", vec!["0", r#""50mohm""#, r#""1.5ohm""#], vec!["-1", "[]"]),
         ("power.gc_in_flush", vec!["false"], vec!["1"]),
+        ("power.cut_in_recovery", vec![r#""2ms""#, r#""0s""#], vec!["2", "true", "[]"]),
         ("power.cut_after_requests", vec!["0", "5"], vec!["-1"]),
         ("power.cut_at", vec![r#""12s""#], vec!["12"]),
     ] {

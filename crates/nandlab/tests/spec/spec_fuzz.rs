@@ -301,6 +301,11 @@ fn capacitor() -> impl Strategy<Value = String> {
         (0..1u64 << 40).prop_map(|n| format!("cut_after_requests = {n}")),
         (0..1u64 << 60).prop_map(|ns| format!("cut_at = \"{ns}ns\"")),
     ];
+    let again = prop_oneof![
+        Just(String::new()),
+        (0..1u64 << 60).prop_map(|ns| format!(", cut_in_recovery = \"{ns}ns\"")),
+    ];
+    let cut = (cut, again).prop_map(|(cut, again)| cut + &again);
     (profile, energy, power, detection, steps, flush, cut, 0..=21_900u32).prop_map(
         |(profile, energy, power, detection, steps, flush, cut, age)| {
             let (farad, least, above, efficiency) = energy;

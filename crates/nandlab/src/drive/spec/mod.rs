@@ -135,7 +135,10 @@ impl Spec {
     /// Whether the spec injects a power loss or has a capacitor.
     pub fn models_power_loss(&self) -> bool {
         let power = &self.power;
-        self.capacitor.capacitance_f > 0.0 || power.cut_after_requests > 0 || power.cut_at_ns.is_some()
+        self.capacitor.capacitance_f > 0.0
+            || power.cut_after_requests > 0
+            || power.cut_at_ns.is_some()
+            || power.cut_in_recovery_ns.is_some()
     }
 }
 
