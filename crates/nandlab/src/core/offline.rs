@@ -2,6 +2,7 @@
 
 use super::{Core, Space, Work};
 use crate::base::geometry::{DieId, Geometry, LaneId, Lpn, SuperblockId, UnitId};
+use crate::base::huge::Huge;
 use crate::base::policy::{PolicyError, PolicyFault, PolicySlot};
 use crate::base::units::Time;
 use crate::flash::{AgeStamp, Array, DEAD_LPN, ShapeId, Stamp, SuperblockState};
@@ -200,6 +201,11 @@ impl<'a, P: Probe> Offline<'a, P> {
     }
 
     // ---------------------------------------------------------------------------------------------- when power is back
+
+    /// Takes the map of an FTL that maps nothing: `entries` has 1 + the PPN of each LPN, or 0.
+    pub(crate) fn restore_map(&mut self, entries: Huge<u32>) {
+        self.0.ftl.restore_map(&mut self.0.array, entries);
+    }
 
     /// Erases a superblock whose lane has no list of free superblocks yet: it becomes free, or retires, when the lists
     /// are rebuilt.

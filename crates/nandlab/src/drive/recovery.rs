@@ -89,7 +89,7 @@ impl<P: Probe> Drive<P> {
         self.start_afresh();
         self.with_return(attempt, |on_return, _| {
             on_return.take_back_copies(&mut found)?;
-            on_return.rebuild_map(&found);
+            on_return.rebuild_map(&mut found);
             Ok(())
         })?;
         self.recover_mechanisms();

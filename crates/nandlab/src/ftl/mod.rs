@@ -467,6 +467,26 @@ impl Ftl {
         old
     }
 
+    /// Maps all LPNs anew, as [`Ftl::remap`] does one after another: no LPN is mapped, and no unit is valid. `entries` has
+    /// 1 + the PPN of each LPN, or 0.
+    pub fn restore_map(&mut self, array: &mut Array, entries: Huge<u32>) {
+        debug_assert!(self.map.mapped() == 0, "an LPN is mapped");
+        for (lpn, unit) in (0..).map(Lpn).zip(entries.iter()) {
+            let Some(unit) = unit.checked_sub(1).map(UnitId) else { continue };
+            let (superblock, index) = self.geometry.split(unit);
+            let (word, bit) = self.bit(superblock, index);
+            self.valid[word] |= bit;
+            array.superblock_mut(superblock).valid += 1;
+            if self.is_combination(lpn) {
+                self.count_combination(Some(unit), None);
+            }
+        }
+        for superblock in (0..self.geometry.superblocks).map(SuperblockId) {
+            self.lanes[self.geometry.lane_of(superblock).index()].valid += array.superblock(superblock).valid;
+        }
+        self.map = UnitMap::from_entries(entries);
+    }
+
     /// Counts a combination page as valid at `now`, and no longer as valid at `before`.
     #[cold]
     fn count_combination(&mut self, now: Option<UnitId>, before: Option<UnitId>) {

@@ -17,6 +17,12 @@ impl UnitMap {
         Self { entries: Huge::zeroed(logical_units as usize), mapped: 0 }
     }
 
+    /// A map with these entries.
+    pub(super) fn from_entries(entries: Huge<u32>) -> Self {
+        let mapped = entries.iter().map(|&entry| u32::from(entry != 0)).sum();
+        Self { entries, mapped }
+    }
+
     /// The unit of `lpn`; `None` if `lpn` is unmapped.
     #[inline(always)]
     pub fn get(&self, lpn: Lpn) -> Option<UnitId> {

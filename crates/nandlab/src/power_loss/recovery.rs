@@ -30,6 +30,7 @@ use crate::ftl::{AllocatedUnit, STREAMS_MAX, StreamId};
 use crate::host::Trims;
 use crate::probe::Probe;
 use crate::sched::{Cause, FlashOp};
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes of OOB that recovery reads per unit: LPN, sequence number, age stamp, number of copybacks and marks.
@@ -37,7 +38,7 @@ const OOB_BYTES: u64 = 16;
 
 /// The result of reading the OOBs of all programmed units.
 pub(crate) struct Found {
-    /// By LPN: 1 + the PPN of the newest unit with this LPN; 0: none.
+    /// By LPN: 1 + the PPN of the newest unit with this LPN; 0: none. It becomes the map.
     pub(crate) units: Huge<u32>,
     /// By LPN, for those with a partial unit: the newest whole unit, or the partial unit if there is no whole unit.
     whole: BTreeMap<u32, UnitId>,
@@ -109,36 +110,52 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             scanned: vec![0; self.core.geometry().dies as usize],
             sensed_ns: vec![Span::ZERO; self.core.geometry().dies as usize],
         };
-        for superblock in (0..self.core.geometry().superblocks).map(SuperblockId) {
-            for unit in self.core.programmed_units(superblock) {
-                if self.core.geometry().first_of_page(unit) == unit {
-                    let die = self.die_of_unit(unit).index();
-                    found.scanned[die] += 1;
-                    let (_, index) = self.core.geometry().split(unit);
-                    found.sensed_ns[die] += self.core.shape(superblock).read_ns(index);
-                }
-                let lpn = self.core.flash().lpn(unit);
-                if lpn.0 == DEAD_LPN || self.core.flash().is_torn(unit) {
+        let (flash, geometry) = (self.core.flash(), self.core.geometry());
+        let has_partial_units = !found.whole.is_empty();
+        for superblock in (0..geometry.superblocks).map(SuperblockId) {
+            self.count_pages(superblock, &mut found);
+            let first = geometry.unit(superblock, 0).0;
+            for unit in flash.programmed(superblock).map(|index| UnitId(first + index)) {
+                let lpn = flash.lpn(unit);
+                if lpn.0 == DEAD_LPN || flash.is_torn(unit) {
                     continue;
                 }
-                let (is_partial, sequence) =
-                    (self.core.flash().is_partial(unit), self.core.sequence_of(unit));
+                let sequence = self.core.sequence_of(unit);
                 if trims.covers(lpn, sequence) {
                     continue;
                 }
                 let newest = &mut found.units[lpn.index()];
-                if newest.checked_sub(1).is_none_or(|before| self.rank(unit) > self.rank(UnitId(before))) {
+                let is_newer = |before: u32| match sequence.cmp(&self.core.sequence_of(UnitId(before))) {
+                    Ordering::Less => false,
+                    Ordering::Equal => self.rank(unit) > self.rank(UnitId(before)),
+                    Ordering::Greater => true,
+                };
+                if newest.checked_sub(1).is_none_or(is_newer) {
                     *newest = unit.0 + 1;
                 }
-                if !is_partial
+                if has_partial_units
+                    && !flash.is_partial(unit)
                     && let Some(whole) = found.whole.get_mut(&lpn.0)
-                    && (self.core.flash().is_partial(*whole) || self.rank(unit) > self.rank(*whole))
+                    && (flash.is_partial(*whole) || self.rank(unit) > self.rank(*whole))
                 {
                     *whole = unit;
                 }
             }
         }
         found
+    }
+
+    /// Counts the programmed pages of a superblock, and the time of sensing them, by die.
+    fn count_pages(&self, superblock: SuperblockId, found: &mut Found) {
+        let (flash, geometry, shape) = (self.core.flash(), self.core.geometry(), self.core.shape(superblock));
+        let end = flash.end(superblock).min(shape.units);
+        for first in (0..end).step_by(geometry.units_per_page as usize) {
+            if flash.is_programmed(superblock, first) {
+                let die = geometry.die_of_unit(superblock, first).index();
+                found.scanned[die] += 1;
+                found.sensed_ns[die] += shape.read_ns(first);
+            }
+        }
     }
 
     /// Reads all OOBs, page by page, which is one step: it takes the time of the slowest die or channel.
@@ -304,7 +321,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
     }
 
     /// Rebuilds the states of the superblocks, the map, and the open superblocks of the streams.
-    pub(crate) fn rebuild_map(&mut self, found: &Found) {
+    pub(crate) fn rebuild_map(&mut self, found: &mut Found) {
         let mut full = Vec::new();
         for superblock in (0..self.core.geometry().superblocks).map(SuperblockId) {
             let state = self.core.find_state(superblock);
@@ -323,11 +340,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
                 full.push(superblock);
             }
         }
-        for (lpn, newest) in (0..).map(Lpn).zip(found.units.iter()) {
-            if let Some(unit) = newest.checked_sub(1) {
-                self.core.remap(lpn, UnitId(unit));
-            }
-        }
+        self.core.restore_map(std::mem::replace(&mut found.units, Huge::zeroed(0)));
         for lane in (0..self.core.geometry().lanes).map(LaneId) {
             let open = self.resume_streams(lane, &mut full);
             self.core.restore_lane(lane, open);

@@ -117,10 +117,10 @@ fn begin(
     let ftl = setup.ftl(core.geometry(), core.flash());
     let mut power = Return { core: Offline::new(core), schemes, is_guarded, attempt };
     power.end_erases()?;
-    let found = power.read_oobs(trims);
+    let mut found = power.read_oobs(trims);
     power.scan(&found, 0.0)?;
     power.core.forget_operations(ftl);
-    power.rebuild_map(&found);
+    power.rebuild_map(&mut found);
     if is_guarded {
         power.core.set_host_lsb_only(LANE, true);
     }
