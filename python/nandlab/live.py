@@ -73,8 +73,14 @@ class Drive:
         """The SMART log, as `smart.json`."""
         return self._order("smart")
 
-    def cut(self) -> dict[str, Any]:
-        """Power fails now. Replies that are complete are sent first, then every connection ends."""
+    def cut(self, *, in_recovery_s: float | None = None) -> dict[str, Any]:
+        """Power fails now. Replies that are complete are sent first, then every connection ends.
+
+        With `in_recovery_s`, while power is off: power returns and fails again after this simulated time, in recovery.
+        `power` of the result is `"on"` if recovery has ended before.
+        """
+        if in_recovery_s is not None:
+            return self._order(f"cut-in-recovery {round(in_recovery_s * 1e9)}")
         return self._order("cut")
 
     def restore(self) -> dict[str, Any]:

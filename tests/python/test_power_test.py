@@ -142,6 +142,11 @@ def test_sqlite_survives_and_the_recording_repeats_the_test(spec, tmp_path, sqli
     assert of(again) == of(result)
     other = nandlab.powertest(spec, cuts=20, check=commands["check"], recording=recording, out=tmp_path / "b", seed=2)
     assert of(other) != of(result)
+    # Power fails again in recovery, which begins anew and loses no more.
+    twice = nandlab.powertest(
+        spec, cuts=20, check=commands["check"], recording=recording, out=tmp_path / "c", second_cut=True
+    )
+    assert of(twice) == of(result)
     found = ElementTree.parse(result.path / test.JUNIT).getroot()
     assert (found.get("tests"), found.get("failures")) == ("20", "0")
     place = test.repeat(result.path, 7, check=commands["check"], fs="ext4", seed=1, cuts=20)
@@ -335,7 +340,7 @@ def test_the_evidence_in_words():
     text = report.evidence_text(cut)
     for words in ("all 3 acknowledged writes", "still fails", "bad", "barrier=0", "4 times", "1 flush"):
         assert words in text
-    result = test.PowerTest(Path("x"), [cut], {}, None, 1.0, 0, "slc", 1, 1.0, "true")
+    result = test.PowerTest(Path("x"), [cut], {}, None, 1.0, 0, "slc", False, 1, 1.0, "true")
     assert "text?" in report.junit(result).decode()
 
 

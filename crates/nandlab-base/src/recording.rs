@@ -10,7 +10,7 @@
 //! file system was full. A record that is not whole and has whole records after it is damage, and an error.
 
 use crate::base::request::{Op, Request, Tag};
-use crate::base::units::Time;
+use crate::base::units::{Span, Time};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read};
 
@@ -64,6 +64,8 @@ pub enum Event {
     Cut,
     /// Power returns.
     Restore,
+    /// Power returns, and fails again this time after, if recovery takes longer.
+    CutInRecovery(Span),
     /// A detection of the dirty budget is asked for.
     Detect,
     /// A mark of the user, with a text.
@@ -221,11 +223,15 @@ impl Encoder {
             Event::Mark => (7, None),
             Event::Acknowledged => (8, None),
             Event::Stop => (9, None),
+            Event::CutInRecovery(_) => (10, None),
         };
         out.push(kind | if entry.data.is_empty() { 0 } else { DATA });
         let at = entry.at.max(self.last);
         number(out, at.saturating_sub(self.last).ns());
         self.last = at;
+        if let Event::CutInRecovery(after) = entry.event {
+            number(out, after.ns());
+        }
         if let Some(Request { arrival, fua, offset, len, tag, op }) = request {
             number(out, at.saturating_sub(arrival).ns());
             if op != Op::Flush {
@@ -498,6 +504,7 @@ impl<R: Read> Recording<R> {
             7 => Event::Mark,
             8 => Event::Acknowledged,
             9 => Event::Stop,
+            10 => Event::CutInRecovery(Span::from_ns(take_number(&mut rest)?)),
             _ => return None,
         };
         self.data.clear();
@@ -591,6 +598,7 @@ mod tests {
             1 => Just((Event::Cut, Vec::new())),
             1 => Just((Event::Restore, Vec::new())),
             1 => Just((Event::Detect, Vec::new())),
+            1 => (0..1u64 << 40).prop_map(|ns| (Event::CutInRecovery(Span::from_ns(ns)), Vec::new())),
             1 => "[a-z]{0,20}".prop_map(|text| (Event::Mark, text.into_bytes())),
             1 => "[a-z]{0,20}".prop_map(|text| (Event::Acknowledged, text.into_bytes())),
             1 => Just((Event::Stop, Vec::new())),

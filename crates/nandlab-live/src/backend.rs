@@ -7,7 +7,7 @@
 //! 3. [`Backend::completed`] until it returns `None`, and [`Backend::take`] for each read among them;
 //! 4. [`Backend::next_event`], and then it waits for a client or for that time.
 
-use nandlab_base::base::units::Time;
+use nandlab_base::base::units::{Span, Time};
 use serde_json::Value;
 
 /// The operation of a [`Request`].
@@ -115,6 +115,8 @@ pub enum Order<'a> {
     Cut,
     /// Power returns.
     Restore,
+    /// Power returns, and fails again this time after, if recovery takes longer.
+    CutInRecovery(Span),
     /// A detection of the dirty budget begins.
     Detect,
     /// A mark with this text goes to the recording of the session.

@@ -1,6 +1,7 @@
 //! Playing a recording: a drive is given what the drive of the session was given, at the same times.
 
 use nandlab::drive::Drive;
+use nandlab::power_loss::RecoveryCut;
 use nandlab::probe::Probe;
 use nandlab::sched::Watcher;
 use nandlab_base::recording::{Entry, Event};
@@ -53,6 +54,9 @@ impl Player {
             (Event::Restore, true) => {
                 drive.restore_power();
                 self.is_off = false;
+            }
+            (Event::CutInRecovery(after), true) => {
+                self.is_off = drive.cut_recovery(RecoveryCut::After(after));
             }
             (Event::Detect, false) => drive.detect_budget(),
             (Event::Mark | Event::Acknowledged | Event::Stop, _) => {}

@@ -39,6 +39,7 @@ pub(crate) fn recording_moments<'py>(
                 Event::Mark => marks.push((at, text(entry.data))),
                 Event::Acknowledged => acknowledged.push((at, text(entry.data))),
                 Event::Cut | Event::Restore => cuts.push(at),
+                Event::CutInRecovery(_) => {}
                 Event::Detect | Event::Stop => {}
             }
         })
@@ -70,7 +71,7 @@ mod unix {
     use super::{RunError, Spec, open, other_version};
     use crate::errors::failure_text;
     use nandlab::base::lost::{Lost, Promise};
-    use nandlab_base::base::units::Time;
+    use nandlab_base::base::units::{Span, Time};
     use nandlab_live::simulated::{self, Unserved};
     use pyo3::prelude::*;
     use pyo3::types::{PyDict, PyList};
@@ -114,12 +115,13 @@ mod unix {
             Ok((!cutter.is_off(), cutter.acknowledged()))
         }
 
-        /// Power fails and returns: `at_ns`, `lost` (a list of units with `lpn`, `offset`, `promise`, `sequence`, `trim`,
+        /// Power fails and returns, and with `again_ns` fails once more in recovery: `at_ns`, `recovery_ns`, `lost` (a list of units with `lpn`, `offset`, `promise`, `sequence`, `trim`,
         /// `destroyed`: it was in flash),
         /// `unreadable` (offsets), and `unit_bytes`.
-        fn cut<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        #[pyo3(signature = (again_ns=None))]
+        fn cut<'py>(&mut self, py: Python<'py>, again_ns: Option<u64>) -> PyResult<Bound<'py, PyDict>> {
             let cutter = self.cutter.get_mut().map_err(|error| RunError::new_err(error.to_string()))?;
-            let cut = cutter.cut();
+            let cut = cutter.cut(again_ns.map(Span::from_ns));
             let unit_bytes = cutter.unit_bytes();
             let units = PyList::empty(py);
             for lost in &cut.lost {
@@ -139,6 +141,7 @@ mod unix {
             }
             let out = PyDict::new(py);
             out.set_item("at_ns", cut.at.ns())?;
+            out.set_item("recovery_ns", cut.recovery.ns())?;
             out.set_item("unit_bytes", unit_bytes)?;
             out.set_item("lost", units)?;
             let offset = |lpn: &u32| u64::from(*lpn) * unit_bytes;

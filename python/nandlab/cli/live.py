@@ -41,6 +41,12 @@ nandlab live stat --socket /run/user/1000/nandlab/db.sock --json | jq .iops
         command = parser.add_command(order, help_text)
         command.define(functools.partial(_give, order))
         command.add_argument("--socket", type=Path, metavar="PATH", help="The socket of the drive's clients.")
+        if order == "cut":
+            command.add_argument(
+                "--in-recovery",
+                metavar="T",
+                help="While power is off: power returns, and fails again after so much simulated time, such as 300us.",
+            )
         command.add_json()
     mark = parser.add_command("mark", "Write a mark into the recording of the session.")
     mark.define(_mark)
@@ -81,14 +87,20 @@ def _unmount(options: argparse.Namespace) -> End:
 
 def _give(order: str, options: argparse.Namespace) -> End:
     drive = live.Drive(options.socket or _only())
-    result: dict[str, Any] = getattr(drive, order)()
+    if getattr(options, "in_recovery", None) is not None:
+        from nandlab.cli.serve import nanoseconds
+
+        after_ns = nanoseconds("--in-recovery", options.in_recovery, at_least=0)
+        result = drive.cut(in_recovery_s=after_ns * 1e-9)
+    else:
+        result = getattr(drive, order)()
     if options.json or order == "smart":
         say_data(json.dumps(result, indent=2))
         return End()
     shown: dict[str, Callable[[dict[str, Any]], list[str]]] = {
         "stat": _stat,
         "stop": _stat,
-        "cut": lambda _: ["power is off"],
+        "cut": _cut,
         "restore": _restored,
         "detect": lambda found: [f"a detection has begun: the capacitor is {found['stage']}"],
     }
@@ -115,6 +127,12 @@ def _stat(stat: dict[str, Any]) -> list[str]:
     from nandlab.cli.serve import summary
 
     return [f"power  {stat['power']}", *summary(stat)]
+
+
+def _cut(found: dict[str, Any]) -> list[str]:
+    if found["power"] == "on":
+        return ["recovery had ended before", *_restored(found["loss"])]
+    return ["power is off"]
 
 
 def _restored(loss: dict[str, Any]) -> list[str]:

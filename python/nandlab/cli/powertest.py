@@ -56,6 +56,9 @@ nandlab powertest drive.toml --workload './insert.sh' --check './check.sh' --cut
         "--mount-options", default="", metavar="OPTIONS", help="The options of the mount, as of mount -o: barrier=0."
     )
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="The seed of the instants; 1 when absent.")
+    parser.add_argument(
+        "--second-cut", action="store_true", help="Power fails once more while the drive recovers, at a drawn time."
+    )
     parser.add_argument("--budget", metavar="T", help="The time for all cuts, such as 60s: as many as fit are made.")
     parser.add_argument(
         "--check-limit", default="60s", metavar="T", help="The longest time of a check; 60s when absent."
@@ -123,6 +126,7 @@ def powertest(options: argparse.Namespace) -> End:
                 recording=options.recording,
                 out=folder,
                 jobs=options.jobs,
+                second_cut=options.second_cut,
                 progress=progress,
             )
     except KeyboardInterrupt:

@@ -171,8 +171,8 @@ def serve(options: argparse.Namespace) -> End:
         "spin": options.spin,
         "memory": (free - needed if free is not None else 1 << 33) // 2,
         "data": options.data,
-        "cut_every_ns": None if options.cut_every is None else _nanoseconds("--cut-every", options.cut_every),
-        "patience_ns": None if options.patience is None else _nanoseconds("--patience", options.patience),
+        "cut_every_ns": None if options.cut_every is None else nanoseconds("--cut-every", options.cut_every),
+        "patience_ns": None if options.patience is None else nanoseconds("--patience", options.patience),
         "record": options.record,
         "journal": journal,
         "record_limit": None if options.record_limit is None else _bytes("--record-limit", options.record_limit),
@@ -290,17 +290,17 @@ def _speed(text: str) -> float | None:
     return speed
 
 
-def _nanoseconds(option: str, text: str) -> int:
-    """The value of an option that is a time with a unit, at least a millisecond."""
+def nanoseconds(option: str, text: str, at_least: int = 1_000_000) -> int:
+    """The value of an option that is a time with a unit."""
     found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?([a-z]+)", text)
     if found is None or found[2] not in _TIMES:
         raise OutputError(
             f"{option}: {text} is no time with a unit\n  remedy: write for example 30s (us, ms, s, min, h)"
         )
-    nanoseconds = round(float(found[1]) * _TIMES[found[2]])
-    if not 1_000_000 <= nanoseconds < 2**60:
-        raise OutputError(f"{option}: {text} is not from 1 ms to 36 years")
-    return nanoseconds
+    found_ns = round(float(found[1]) * _TIMES[found[2]])
+    if not at_least <= found_ns < 2**60:
+        raise OutputError(f"{option}: {text} is not from {at_least // 1_000_000} ms to 36 years")
+    return found_ns
 
 
 def summary(stat: dict[str, Any]) -> list[str]:

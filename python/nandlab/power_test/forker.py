@@ -10,6 +10,7 @@ import contextlib
 import functools
 import json
 import os
+import random
 import resource
 import shutil
 import sys
@@ -35,6 +36,12 @@ def _threads() -> int:
     return int(next(line.split()[1] for line in text.splitlines() if line.startswith("Threads:")))
 
 
+def _second(job: dict[str, Any], number: int) -> int | None:
+    """The time after the return of power at which power fails again in recovery."""
+    longest: int | None = job["second_ns"]
+    return None if longest is None else random.Random(f"second cut {job['seed']} {number}").randint(0, longest)
+
+
 def _note(path: Path, text: str) -> None:
     """Write a file of the temporary folder."""
     path.write_text(text)
@@ -49,7 +56,7 @@ class Images:
         self.folder = Path(tempfile.mkdtemp(prefix=f"cut-{number}-", dir=job["folder"]))
         # A check may start a program of another user in the files of the drive.
         self.folder.chmod(0o711)
-        self.cut = cutter.cut()
+        self.cut = cutter.cut(_second(job, number))
         self.acked, self.lost = self.folder / "acked", self.folder / "lost"
         _note(self.acked, "".join(f"{line}\n" for line in acked))
         unit = self.cut["unit_bytes"]
@@ -179,6 +186,7 @@ def _one(cutter: _core.Cutter, job: dict[str, Any], number: int, at: int, acked:
         "lost": {promise: len(images.numbers((promise,))) for promise in ("covered", "acknowledged", "in_flight")},
         "unreadable": len(images.cut["unreadable"]),
         "unit_bytes": images.cut["unit_bytes"],
+        "recovery_ns": images.cut["recovery_ns"],
         "verdict": None,
         "evidence": None,
     }

@@ -75,6 +75,7 @@ def to_dict(result: PowerTest) -> dict[str, Any]:
         "format": _FORMAT,
         "nandlab": _core.version(),
         "drive": result.drive,
+        "second_cut": result.second_cut,
         "check": result.check,
         "requests": result.requests,
         "simulated_s": result.simulated_s,
@@ -196,6 +197,8 @@ def page_of(result: PowerTest, moments: Moments) -> Page:
         "After each cut the drive recovers, the image is written, the file system replays its journal, and the check "
         "runs. The images at the beginning and at the end of the workload, in which nothing is lost, pass.",
     ]
+    if result.second_cut:
+        method.append("Power failed once more while the drive recovered, and recovery began anew.")
     if result.left_out:
         method.append(f"The budget of time has left out {counted(result.left_out, 'cut')} of those asked for.")
     sections.append(("Method", [*map(Words, method), Fold("The check", text=result.check)]))

@@ -76,6 +76,8 @@ class PowerTest:
     left_out: int
     #: The drive: cell, whether it has a capacitor, write cache or buffer.
     drive: str
+    #: Whether power failed once more in recovery.
+    second_cut: bool
     requests: int
     simulated_s: float
     check: str
@@ -114,6 +116,7 @@ def powertest(
     recording: str | os.PathLike[str] | None = None,
     out: str | os.PathLike[str] | None = None,
     jobs: int | None = None,
+    second_cut: bool = False,
     progress: Callable[[int, int, int], None] | None = None,
 ) -> PowerTest:
     """Record a program on a live drive, and cut the drive's power at many instants of the recording.
@@ -122,6 +125,8 @@ def powertest(
     the drive (`fs`); the check runs after each cut, in the files of the drive as they are after recovery, and fails
     with a status other than 0. Lines that the workload writes to the pipe `$NANDLAB_ACK` count as acknowledged;
     `$NANDLAB_ACKED` of the check has those before the cut. `recording` repeats with the recording of an earlier test.
+    With `second_cut` power fails once more while the drive recovers, at a time that the seed draws.
+
     `progress` is called with the cuts done, those to do, and those broken.
 
     Raises `OutputError` for arguments that are refused, and when set-up, workload or a control fails.
@@ -172,8 +177,15 @@ def powertest(
             "units_max": _UNITS_MAX,
             "tries_max": _TRIES_MAX,
             "facts": {**facts, "flushes": flushes},
+            "second_ns": None,
+            "seed": seed,
         }
         controls = _controls(job, moments)
+        if second_cut:
+            # Recovery takes about as long after each cut as at the beginning and at the end.
+            job["second_ns"] = max(control.pop("recovery_ns") for control in controls.values())
+        for control in controls.values():
+            control.pop("recovery_ns", None)
         done: list[Cut] = []
         chosen = list(enumerate(choose(moments, cuts, seed)))
         for group in _rounds(chosen, seed, budget_s):
@@ -199,6 +211,7 @@ def powertest(
         wall_s=time.monotonic() - begin,
         left_out=cuts - len(done),
         drive=_drive(json.loads(resolved.canonical_json())),
+        second_cut=second_cut,
         requests=len(moments.requests),
         simulated_s=(moments.synced - moments.begin) * 1e-9,
         check=check,
@@ -263,7 +276,7 @@ def _controls(job: dict[str, Any], moments: Moments) -> dict[str, Any]:
     found = {}
     names = ["at the beginning", "at the end"]
     for row in _fork(job, "control", list(enumerate([moments.begin, moments.synced]))):
-        found[names[row["number"]]] = {key: row[key] for key in ("passed", "status", "output", "reason")}
+        found[names[row["number"]]] = {key: row[key] for key in ("passed", "status", "output", "reason", "recovery_ns")}
     for name, control in found.items():
         if not control["passed"]:
             output = control["output"].strip()
@@ -344,6 +357,8 @@ def repeat(folder: Path, number: int, *, check: str, fs: str, seed: int, cuts: i
             "acked_before": 0,
             "tries_max": _TRIES_MAX,
             "facts": {},
+            "second_ns": None,
+            "seed": seed,
         }
         list(_fork(job, "keep", [(number, instants[number])]))
     return folder / f"cut-{number}"

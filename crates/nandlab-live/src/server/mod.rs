@@ -657,7 +657,8 @@ impl Server {
     fn order(&mut self, line: Line, backend: &mut impl Backend) -> Result<Result<Value, String>, ServeError> {
         Ok(match line {
             Line::Unknown => {
-                Err("unknown order: it is stat, smart, cut, restore, detect, mark or stop".to_owned())
+                Err("unknown order: it is stat, smart, cut, restore, cut-in-recovery, detect, mark or stop"
+                    .to_owned())
             }
             Line::Stop => {
                 let stat = self.stat(backend);

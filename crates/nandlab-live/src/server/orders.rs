@@ -1,8 +1,8 @@
 //! Orders from outside the protocol, over a Unix socket of their own.
 //!
-//! An order is a line with a word: `stat`, `smart`, `cut`, `restore`, `detect`, `mark` or `stop`. A text may follow `mark`. The
-//! answer is a line of JSON: an
-//! object with the key `ok` or `error`.
+//! An order is a line with a word: `stat`, `smart`, `cut`, `restore`, `cut-in-recovery`, `detect`, `mark` or `stop`. A text may
+//! follow `mark`, and a time in nanoseconds follows `cut-in-recovery`. The answer is a line of JSON: an object with the key
+//! `ok` or `error`.
 
 use rustix::buffer::spare_capacity;
 use rustix::fd::OwnedFd;
@@ -10,6 +10,7 @@ use rustix::io::Errno as SystemError;
 use rustix::net::{RecvFlags, SendFlags};
 
 use crate::backend::Order;
+use nandlab_base::base::units::Span;
 
 /// The longest line.
 const LINE_MAX: usize = 1024;
@@ -39,10 +40,18 @@ impl Line {
             b"detect" => Self::Order(Order::Detect),
             b"stop" => Self::Stop,
             b"mark" => Self::Mark(String::new()),
-            line => match line.strip_prefix(b"mark ") {
-                Some(text) => Self::Mark(String::from_utf8_lossy(text).into_owned()),
-                None => Self::Unknown,
-            },
+            line => {
+                let after =
+                    |word: &[u8]| Some(String::from_utf8_lossy(line.strip_prefix(word)?).into_owned());
+                let in_recovery = || after(b"cut-in-recovery ")?.parse().ok();
+                match after(b"mark ") {
+                    Some(text) => Self::Mark(text),
+                    None => match in_recovery() {
+                        Some(ns) => Self::Order(Order::CutInRecovery(Span::from_ns(ns))),
+                        None => Self::Unknown,
+                    },
+                }
+            }
         }
     }
 }

@@ -14,7 +14,7 @@ use nandlab::drive::spec::Spec;
 use nandlab_base::base::ids::Lpn;
 use nandlab_base::recording::{Recording, RecordingError};
 
-use super::{Entry, Event, Options, Simulated, Speed, Time, Unserved, Version};
+use super::{Entry, Event, Options, RecoveryCut, Simulated, Span, Speed, Time, Unserved, Version};
 use crate::memory::is_zero;
 use crate::player::Player;
 
@@ -34,6 +34,8 @@ struct Ahead {
 pub struct Cut {
     /// The simulated time of the cut.
     pub at: Time,
+    /// The simulated time until the drive was ready again.
+    pub recovery: Span,
     /// Units about which a promise is broken, by LPN.
     pub lost: Vec<Lost>,
     /// Units that cannot be read after the recovery, by LPN.
@@ -126,16 +128,21 @@ impl Cutter {
         Ok(self.ahead.is_some())
     }
 
-    /// Power fails now, and returns. Power must be on. The session cannot be played on afterwards.
-    pub fn cut(&mut self) -> Cut {
+    /// Power fails now, and returns. With `again` it fails once more this time after it has returned, if recovery takes longer.
+    /// Power must be on. The session cannot be played on afterwards.
+    pub fn cut(&mut self, again: Option<Span>) -> Cut {
         let drive = &mut self.drive.drive;
         let at = drive.now();
         drive.lose_power();
-        drive.restore_power();
+        let is_off = again.is_none_or(|after| drive.cut_recovery(RecoveryCut::After(after)));
+        if is_off {
+            drive.restore_power();
+        }
+        let recovery = drive.now().saturating_sub(at);
         let lost = self.drive.data().lost.clone();
         let units = self.drive.data().units();
         self.unreadable = (0..units).filter(|&lpn| self.is_unreadable(Lpn(lpn))).collect();
-        Cut { at, lost, unreadable: self.unreadable.clone() }
+        Cut { at, recovery, lost, unreadable: self.unreadable.clone() }
     }
 
     /// Whether reads of a unit fail.

@@ -19,6 +19,7 @@ use nandlab::base::units::{Span, Time};
 use nandlab::drive::spec::{PreconditionSpec, Spec};
 use nandlab::drive::{Drive, Failure as DriveFailure, PtsOutcome, SnapshotError, Version, Watch};
 use nandlab::host::{Completion as DriveCompletion, FailReason, Op as DriveOp, Request as DriveRequest};
+use nandlab::power_loss::RecoveryCut;
 use nandlab::report::{RunFacts, Summary, Taps, smart};
 use nandlab::runner::memory::Memory;
 use nandlab_base::base::ids::{Lpn, SuperblockId};
@@ -481,6 +482,11 @@ impl Simulated {
     fn restore_power(&mut self) {
         self.record(Event::Restore, &[]);
         self.drive.restore_power();
+        self.power_is_back();
+    }
+
+    /// The drive has recovered.
+    fn power_is_back(&mut self) {
         self.is_off = false;
         self.next_cut = self.cut_every.map(|every| self.drive.now().saturating_add(every));
         self.sweep();
@@ -704,6 +710,18 @@ impl Simulated {
                 self.origin = (now, self.drive.now());
                 self.restore_power();
                 Ok(self.last_loss())
+            }
+            Order::CutInRecovery(_) if !self.is_off => {
+                Err("power is on: a cut in recovery follows a cut".to_owned())
+            }
+            Order::CutInRecovery(after) => {
+                self.origin = (now, self.drive.now());
+                self.record(Event::CutInRecovery(after), &[]);
+                if self.drive.cut_recovery(RecoveryCut::After(after)) {
+                    return Ok(json!({ "at_s": self.drive.now().seconds(), "power": "off" }));
+                }
+                self.power_is_back();
+                Ok(json!({ "power": "on", "loss": self.last_loss() }))
             }
             Order::Detect if self.is_off => Err(POWER.to_owned()),
             Order::Detect => {

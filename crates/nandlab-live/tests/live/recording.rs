@@ -1,7 +1,7 @@
 //! Recorded sessions: a replay is the session, and a drive goes on where its server has ended.
 
 use crate::simulated::*;
-use nandlab::base::units::Time;
+use nandlab::base::units::{Span, Time};
 use nandlab::drive::Drive;
 use nandlab::drive::spec::{self, Spec};
 use nandlab::probe::Probe;
@@ -108,6 +108,9 @@ fn session(drive: &mut Simulated, batches: &[Vec<Step>], orders: &[u8], speed: S
         let _ = match order {
             0 => drive.order(now, Order::Cut),
             1 if drive.is_off() => drive.order(now, Order::Restore),
+            4..6 if drive.is_off() => {
+                drive.order(now, Order::CutInRecovery(Span::from_ns(u64::from(*order) * 30_000 - 110_000)))
+            }
             2 => drive.order(now, Order::Detect),
             3 => drive.order(now, Order::Mark("here")),
             _ => Ok(serde_json::Value::Null),
@@ -317,7 +320,7 @@ fn image_after_cut(
     // In two steps, as a process that forks at several instants.
     assert!(cutter.advance(Time::from_ns(at.ns() / 2)).unwrap() || at.ns() < 2);
     assert!(!cutter.advance(at).unwrap());
-    let cut = cutter.cut();
+    let cut = cutter.cut(None);
     let image = Place::new();
     cutter.image(&image.0, if put_back { &cut.lost } else { &[] }).unwrap();
     assert!(cutter.image(&image.0, &[]).is_err(), "an image is not written over");
