@@ -6,6 +6,7 @@ from .calibration import Calibration, calibrate
 from .comparison import Comparison, compare
 from .drive import CachePages, Capacitor, Completion, Drive
 from .errors import OutputError
+from .ldpc import CodecResult, codec
 from .lifetime import Life, LifeStopped, life
 from .pages import report
 from .power_test.test import PowerTest, powertest
@@ -24,6 +25,7 @@ __all__ = [
     "CachePages",
     "Calibration",
     "Capacitor",
+    "CodecResult",
     "Comparison",
     "Completion",
     "Drive",
@@ -45,6 +47,7 @@ __all__ = [
     "TraceError",
     "__version__",
     "calibrate",
+    "codec",
     "compare",
     "life",
     "live",

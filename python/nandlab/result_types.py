@@ -149,6 +149,10 @@ class EccSummary(Record, frozen=True):
     """Page reads that no read level decoded. In pages."""
     host: HostEccSummary
     """Read levels and tries of host page reads."""
+    decoder_busy_s: float
+    """Time of decoding page reads, for all causes and tries; of several decoders the sum. In seconds."""
+    decoder_wait_s: float
+    """Time that page reads waited for a decoder. In seconds."""
 
 
 class MapRead(Record, frozen=True):

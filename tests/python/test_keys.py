@@ -56,6 +56,15 @@ AGED = (
     "reliability.pe_cycles=1000",
     'reliability.retention="30d"',
 )
+#: Data of a year on worn TLC with the levels of a code: read levels 1 to 3.
+CODED = (
+    "drive.cell=3d-tlc",
+    "drive.layers=8",
+    "ecc.levels.codec={ levels = 7 }",
+    "reliability.rber=vth-tlc",
+    "reliability.pe_cycles=8000",
+    'reliability.retention="365d"',
+)
 #: Copybacks, up to four in a row.
 COPYBACK = (
     "migration.policy.rcopyback-greedy.limit=4",
@@ -165,6 +174,7 @@ CASES: dict[str, Case] = {
     "ecc.levels": case("ecc.levels=[{ rber_max = 0.02 }]", base=OLD),
     "ecc.start": case("ecc.start=last-level", base=OLD),
     "ecc.retry": case("ecc.retry=incremental", base=OLD),
+    "ecc.decoders": case("ecc.decoders=1", "timing.decode=200us", "ecc.decoders=2", workload=READS),
     "reliability.rber": case("reliability.rber.vth.cell_to_cell=0.04", base=OLD),
     "reliability.read_disturb": case("reliability.read_disturb=1e-4", base=OLD),
     "reliability.copyback": case("reliability.copyback=propagate", base=(*OLD, *COPYBACK)),
@@ -280,6 +290,22 @@ PARAMETERS: dict[str, Case] = {
         "ecc.levels.retry.entries={ steps = 32, size = 2.0 }", base=AGED
     ),
     "ecc.levels.retry.entries": case('ecc.levels.retry.entries=[{ age = "60d" }]', base=AGED),
+    "ecc.levels.codec={ rate": case('ecc.levels.codec={ rate = "16/17" }', base=CODED, workload=READS),
+    "ecc.levels.codec={ size": case('ecc.levels.codec={ size = "2KiB" }', base=CODED, workload=READS),
+    "ecc.levels.codec={ spacing": case("ecc.levels.codec={ spacing = 5.0 }", base=CODED, workload=READS),
+    "ecc.levels.codec={ centre": case('ecc.levels.codec={ centre = "default" }', base=CODED, workload=READS),
+    "ecc.levels.codec={ levels": case("ecc.levels.codec={ levels = 1 }", base=CODED, workload=READS),
+    "ecc.levels.codec={ fer": case("ecc.levels.codec={ fer = 0.4 }", base=CODED, workload=READS),
+    "ecc.levels.codec={ sense": case('ecc.levels.codec={ sense = "90us" }', base=CODED, workload=READS),
+    "ecc.levels.codec={ further": case('ecc.levels.codec={ further = "30us" }', base=CODED, workload=READS),
+    "ecc.levels.codec={ transfer": case('ecc.levels.codec={ transfer = "regions" }', base=CODED, workload=READS),
+    "ecc.levels.codec={ iteration": case('ecc.levels.codec={ iteration = "9us" }', base=CODED, workload=READS),
+    "ecc.levels.codec={ references = { mmi-at = { pe": case(
+        'ecc.levels.codec={ references = { mmi-at = { pe = 500, age = "1d" } } }', base=CODED, workload=READS
+    ),
+    "ecc.levels.codec={ references": case(
+        'ecc.levels.codec={ references = { mmi-at = { pe = 8000, age = "365d" } } }', base=CODED, workload=READS
+    ),
     "migration.policy.rcopyback.occupancy": case(
         "migration.policy.rcopyback.occupancy=occupied",
         base=(

@@ -34,6 +34,7 @@ COMMANDS = {
     "calibrate": ["calibrate", "NAME.toml", "measured-NAME.csv", "--out", "calibrated-NAME", "--workers", "1"],
     "calibrate nothing": ["calibrate", "NAME.toml", "nothing-NAME.csv"],
     "calibrate a key": ["calibrate", "NAME.toml", "measured-NAME.csv", "--fit", "NAME=1..2"],
+    "codec": ["codec", "NAME.alist"],
     "check": ["spec", "check", "NAME.toml"],
     "show": ["spec", "show", "NAME.toml", "--set", 'workload.trace="NAME"'],
     "show json": ["spec", "show", "NAME.toml", "--json", "--set", 'workload.trace="NAME"'],

@@ -73,7 +73,7 @@ fn main() -> Result<(), LdpcError> {
         return Ok(());
     }
     for rber in rbers {
-        let sigma = 1.0 / quantile(rber);
+        let sigma = Regions::sigma_of(rber)?;
         let middle = (references as f64 - 1.0) / 2.0;
         let at: Vec<f64> = (0..references).map(|i| (middle - i as f64) * spacing * sigma).collect();
         let regions = Regions::gaussian(sigma, &at)?;
@@ -95,16 +95,6 @@ fn row(counts: &nandlab_ldpc::Frames) -> String {
         counts.frames,
         counts.iterations_mean()
     )
-}
-
-/// The x at which the tail of the Gaussian distribution is `tail`, by bisection.
-fn quantile(tail: f64) -> f64 {
-    let (mut low, mut high) = (0.0, 40.0);
-    for _ in 0..100 {
-        let middle = 0.5 * (low + high);
-        if 0.5 * libm::erfc(middle / std::f64::consts::SQRT_2) > tail { low = middle } else { high = middle }
-    }
-    low
 }
 
 fn number<T: std::str::FromStr>(key: &str, text: &str) -> T {

@@ -28,7 +28,9 @@
 //! # Ok::<(), nandlab_ldpc::LdpcError>(())
 //! ```
 //!
-//! Reading order: `code`, `construct`, `encode`, `decode`, `llr`, `measure`, `mixture`.
+//! [`SHIPPED`] has codes with their measured tables.
+//!
+//! Reading order: `code`, `construct`, `encode`, `decode`, `llr`, `measure`, `mixture`, `shipped`.
 
 mod bits;
 mod code;
@@ -40,6 +42,7 @@ pub mod files;
 mod llr;
 mod measure;
 mod mixture;
+mod shipped;
 
 pub use bits::Bits;
 pub use code::{BITS_MAX, Circulant, Code, FourCycle};
@@ -47,6 +50,7 @@ pub use construct::Description;
 pub use decode::{Decoder, MinSum, Outcome, Workspace};
 pub use encode::Encoder;
 pub use error::LdpcError;
-pub use llr::{REFERENCES_MAX, Regions};
+pub use llr::{REFERENCES_MAX, Regions, most_informative, rber_of_equivocation};
 pub use measure::{Channel, Codewords, Frames, measure};
 pub use mixture::{Estimate, Mixture};
+pub use shipped::{ITERATIONS_MAX, SHIPPED, Shipped};

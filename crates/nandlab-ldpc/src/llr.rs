@@ -89,12 +89,38 @@ impl Regions {
         }
         // The tail of the Gaussian distribution above each reference.
         let regions = |mean: f64| {
-            let above = |v: &f64| 0.5 * libm::erfc((v - mean) / sigma / std::f64::consts::SQRT_2);
+            let above = |v: &f64| Self::gaussian_tail((v - mean) / sigma);
             let ends: Vec<f64> =
                 std::iter::once(0.0).chain(references.iter().map(above)).chain([1.0]).collect();
             ends.windows(2).map(|pair| pair[1] - pair[0]).collect::<Vec<f64>>()
         };
         Self::new(&regions(1.0), &regions(-1.0))
+    }
+
+    /// The standard deviation at which one reference between the two distributions of [`Regions::gaussian`] has this raw
+    /// bit error rate, Q(1 / sigma).
+    ///
+    /// # Errors
+    ///
+    /// If `rber` is not above 0 and below 0.5.
+    pub fn sigma_of(rber: f64) -> Result<f64, LdpcError> {
+        if !(rber > 0.0 && rber < 0.5) {
+            return Err(LdpcError::new(
+                format!("the raw bit error rate {rber} is not above 0 and below 0.5"),
+                "choose one between 1e-4 and 0.1",
+            ));
+        }
+        let (mut low, mut high) = (0.0, 40.0);
+        for _ in 0..100 {
+            let middle = 0.5 * (low + high);
+            if Self::gaussian_tail(middle) > rber { low = middle } else { high = middle }
+        }
+        Ok(1.0 / low)
+    }
+
+    /// Q(x), the share of the standard normal distribution above x.
+    pub fn gaussian_tail(x: f64) -> f64 {
+        0.5 * libm::erfc(x / std::f64::consts::SQRT_2)
     }
 
     /// Number of regions.
@@ -159,10 +185,102 @@ impl Regions {
     /// The mutual information between bit and region in bits, if both values are equally frequent: the rate of the best
     /// code that the channel allows.
     pub fn information(&self) -> f64 {
-        let [of_0, of_1] = &self.probabilities;
-        let part = |p: f64, both: f64| if p > 0.0 { 0.5 * p * libm::log2(2.0 * p / both) } else { 0.0 };
-        of_0.iter().zip(of_1).map(|(&p0, &p1)| part(p0, p0 + p1) + part(p1, p0 + p1)).sum()
+        1.0 - self.equivocation()
     }
+
+    /// The equivocation of the bit in bits, if both values are equally frequent: what the regions leave unknown of it,
+    /// 1 - [`Regions::information`]. Small values keep their precision.
+    pub fn equivocation(&self) -> f64 {
+        let [of_0, of_1] = &self.probabilities;
+        of_0.iter().zip(of_1).map(|(&p0, &p1)| uncertainty(p0, p1)).sum()
+    }
+}
+
+/// What an output with the probabilities `p0` and `p1` adds to the equivocation, in bits.
+fn uncertainty(p0: f64, p1: f64) -> f64 {
+    let part = |p: f64, other: f64| if p > 0.0 { 0.5 * p * libm::log1p(other / p) } else { 0.0 };
+    (part(p0, p1) + part(p1, p0)) * std::f64::consts::LOG2_E
+}
+
+/// The raw bit error rate of the binary symmetric channel with this equivocation, in 0..=0.5. `equivocation` is in bits;
+/// 0.5 from 1 bit on.
+pub fn rber_of_equivocation(equivocation: f64) -> f64 {
+    let of = |rber: f64| 2.0 * uncertainty(rber, 1.0 - rber);
+    if equivocation >= 1.0 {
+        return 0.5;
+    }
+    if equivocation <= 0.0 {
+        return 0.0;
+    }
+    // Bisection of the logarithm: the equivocation is above the rate, and below 60 times the rate down to 1e-17.
+    let (mut low, mut high) = (libm::log(equivocation / 1e3), libm::log(equivocation.min(0.5)));
+    for _ in 0..60 {
+        let middle = 0.5 * (low + high);
+        if of(libm::exp(middle)) < equivocation { low = middle } else { high = middle }
+    }
+    libm::exp(0.5 * (low + high))
+}
+
+/// The `count` of the candidates that, as read references, give most information of a bit whose values are equally
+/// frequent: their indices, in the order of the candidates. `above` has, for bits that are 0 and for bits that are 1,
+/// the share of cells above each candidate, from the highest voltage to the lowest one.
+///
+/// The choice is the best one, by dynamic programming over the candidates (B. M. Kurkoski and H. Yagi, "Quantization of
+/// binary-input discrete memoryless channels", IEEE Trans. Inf. Theory 60(8), 2014).
+///
+/// # Panics
+///
+/// If there are fewer candidates than references, or if the two lists differ in length.
+pub fn most_informative(above: [&[f64]; 2], count: usize) -> Vec<usize> {
+    let [of_0, of_1] = above;
+    assert!(
+        of_0.len() == of_1.len() && of_0.len() >= count,
+        "{count} references of {} candidates",
+        of_0.len()
+    );
+    let candidates = of_0.len();
+    // The equivocation of a region from below candidate `from` (0: from the top) to candidate `to` (the last: the bottom).
+    let end = |of: &[f64], at: usize| match at {
+        0 => 0.0,
+        at if at <= candidates => of[at - 1],
+        _ => 1.0,
+    };
+    let width = candidates + 2;
+    let mut regions = vec![0.0; width * width];
+    for from in 0..=candidates {
+        for to in from + 1..width {
+            let share = |of: &[f64]| (end(of, to) - end(of, from)).max(0.0);
+            regions[from * width + to] = uncertainty(share(of_0), share(of_1));
+        }
+    }
+    let region = |from: usize, to: usize| regions[from * width + to];
+    // By number of references so far: the least equivocation above each candidate that is the last reference, and the
+    // reference before it.
+    let mut least: Vec<f64> = (0..=candidates).map(|at| region(0, at)).collect();
+    let mut before = vec![vec![0; candidates + 1]];
+    for references in 2..=count {
+        let mut next = vec![f64::INFINITY; candidates + 1];
+        let mut from = vec![0; candidates + 1];
+        for at in references..=candidates {
+            for (last, above) in least.iter().enumerate().take(at).skip(references - 1) {
+                let sum = above + region(last, at);
+                if sum < next[at] {
+                    (next[at], from[at]) = (sum, last);
+                }
+            }
+        }
+        least = next;
+        before.push(from);
+    }
+    let whole = |at: usize| least[at] + region(at, candidates + 1);
+    let mut at = (count..=candidates).min_by(|&a, &b| whole(a).total_cmp(&whole(b))).expect("candidates");
+    let mut chosen = vec![at - 1];
+    for before in before[1..].iter().rev() {
+        at = before[at];
+        chosen.push(at - 1);
+    }
+    chosen.reverse();
+    chosen
 }
 
 #[cfg(test)]
@@ -204,6 +322,8 @@ mod tests {
         // Q(1 / 0.5) = Q(2) = 0.022750131948179.
         let hard = Regions::gaussian(0.5, &[0.0]).unwrap();
         assert!((hard.rber() - 0.022_750_131_948_179).abs() < 1e-12, "{}", hard.rber());
+        close(Regions::sigma_of(0.022_750_131_948_179).unwrap(), 0.5);
+        assert!(Regions::sigma_of(0.5).unwrap_err().message().contains("is not above 0 and below 0.5"));
         let soft = Regions::gaussian(0.5, &[0.2, 0.0, -0.2]).unwrap();
         assert_eq!(soft.count(), 4);
         // References on both sides add information and change no hard decision.
@@ -222,6 +342,48 @@ mod tests {
         assert_eq!(regions.quantised(100), [100, 50, -50, -100]);
         let regions = Regions::new(&[0.9, 0.0501, 0.0499], &[0.01, 0.05, 0.94]).unwrap();
         assert_eq!(regions.quantised(20), [20, 1, -13]);
+    }
+
+    #[test]
+    fn a_small_equivocation_keeps_its_precision_and_names_its_channel() {
+        for rber in [1e-14, 1e-9, 1e-4, 0.0081, 0.11, 0.4999] {
+            let regions = Regions::hard(rber).unwrap();
+            let entropy = -rber * rber.log2() - (1.0 - rber) * (-rber).ln_1p() * std::f64::consts::LOG2_E;
+            assert!((regions.equivocation() / entropy - 1.0).abs() < 1e-9, "{rber}");
+            let back = rber_of_equivocation(regions.equivocation());
+            assert!((back / rber - 1.0).abs() < 1e-6, "{back} instead of {rber}");
+        }
+        assert_eq!([0.0, -1.0, 1.0, 2.0].map(rber_of_equivocation), [0.0, 0.0, 0.5, 0.5]);
+    }
+
+    /// A naive search among all selections of references.
+    #[test]
+    fn the_most_informative_references_are_the_best_of_all_selections() {
+        let at = |i: usize| 1.2 - 0.2 * i as f64;
+        let tail = |mean: f64, sigma: f64| {
+            (0..13)
+                .map(|i| 0.5 * libm::erfc((at(i) - mean) / sigma / std::f64::consts::SQRT_2))
+                .collect::<Vec<f64>>()
+        };
+        for (upper, lower) in [(0.5, 0.5), (0.6, 0.3)] {
+            let (of_0, of_1) = (tail(1.0, upper), tail(-1.0, lower));
+            let equivocation = |chosen: &[usize]| {
+                let regions = |of: &[f64]| {
+                    let ends: Vec<f64> =
+                        std::iter::once(0.0).chain(chosen.iter().map(|&i| of[i])).chain([1.0]).collect();
+                    ends.windows(2).map(|pair| pair[1] - pair[0]).collect::<Vec<f64>>()
+                };
+                Regions::new(&regions(&of_0), &regions(&of_1)).unwrap().equivocation()
+            };
+            for count in 1..=4 {
+                let chosen = most_informative([&of_0, &of_1], count);
+                let all = (0u32..1 << 13).filter(|set| set.count_ones() as usize == count);
+                let best = all
+                    .map(|set| equivocation(&(0..13).filter(|i| set >> i & 1 == 1).collect::<Vec<_>>()))
+                    .fold(f64::INFINITY, f64::min);
+                assert!((equivocation(&chosen) / best - 1.0).abs() < 1e-12, "{count}: {chosen:?}");
+            }
+        }
     }
 
     #[test]

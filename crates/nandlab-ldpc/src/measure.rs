@@ -93,6 +93,8 @@ pub struct Frames {
     pub iterations_max: u32,
     /// Iterations of the frames that were decoded into the codeword that was sent.
     pub iterations_decoded: u64,
+    /// The squares of the iterations of these frames, added up.
+    pub iterations_decoded_squares: u64,
 }
 
 impl Frames {
@@ -113,6 +115,15 @@ impl Frames {
         self.iterations as f64 / self.frames as f64
     }
 
+    /// Mean and standard deviation of the iterations of frames that were decoded into the codeword that was sent; NaN
+    /// without such frames.
+    pub fn iterations_of_decoded(&self) -> (f64, f64) {
+        let decoded = (self.frames - self.failed - self.wrong) as f64;
+        let mean = self.iterations_decoded as f64 / decoded;
+        let variance = self.iterations_decoded_squares as f64 / decoded - mean * mean;
+        (mean, libm::sqrt(variance.max(0.0)))
+    }
+
     /// Adds the counts of other frames.
     pub fn merge(&mut self, other: &Frames) {
         self.frames += other.frames;
@@ -121,6 +132,7 @@ impl Frames {
         self.iterations += other.iterations;
         self.iterations_max = self.iterations_max.max(other.iterations_max);
         self.iterations_decoded += other.iterations_decoded;
+        self.iterations_decoded_squares += other.iterations_decoded_squares;
     }
 }
 
@@ -164,13 +176,15 @@ pub fn measure(
         sampler.draw(&sent, &mut stream, &mut llrs);
         let outcome = decoder.decode(&llrs, &mut work);
         let right = outcome.decoded && work.word() == sent;
+        let of_decoded = if right { u64::from(outcome.iterations) } else { 0 };
         counts.merge(&Frames {
             frames: 1,
             failed: u64::from(!outcome.decoded),
             wrong: u64::from(outcome.decoded && !right),
             iterations: u64::from(outcome.iterations),
             iterations_max: outcome.iterations,
-            iterations_decoded: if right { u64::from(outcome.iterations) } else { 0 },
+            iterations_decoded: of_decoded,
+            iterations_decoded_squares: of_decoded * of_decoded,
         });
     }
     counts
@@ -373,6 +387,15 @@ mod tests {
         let (low, high) = frames.interval();
         assert!((low - 0.1050).abs() < 1e-4 && (high - 0.3476).abs() < 1e-4, "{low} {high}");
         assert_eq!(frames.error_rate(), 0.2);
+        // Four decoded frames of 2, 2, 4 and 4 iterations.
+        let decoded = Frames {
+            frames: 5,
+            failed: 1,
+            iterations_decoded: 12,
+            iterations_decoded_squares: 40,
+            ..Frames::default()
+        };
+        assert_eq!(decoded.iterations_of_decoded(), (3.0, 1.0));
         assert_eq!(Frames { frames: 40, ..Frames::default() }.interval().0, 0.0);
         assert_eq!(Frames { frames: 40, failed: 40, ..Frames::default() }.interval().1, 1.0);
         assert_eq!(Frames::default().interval(), (0.0, 1.0));

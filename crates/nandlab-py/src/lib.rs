@@ -4,6 +4,7 @@
 #![allow(missing_docs, reason = "documented on the Python side")]
 
 mod any_drive;
+mod codec;
 mod drive;
 mod errors;
 mod interrupt;
@@ -29,6 +30,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("SpecError", py.get_type::<errors::SpecError>())?;
     module.add("TraceError", py.get_type::<errors::TraceError>())?;
     module.add("RunError", py.get_type::<errors::RunError>())?;
+    module.add_class::<codec::Codec>()?;
     module.add_class::<spec::Spec>()?;
     module.add_class::<run::Run>()?;
     module.add_class::<replay::Replay>()?;

@@ -136,8 +136,11 @@ struct Rows {
 impl Rows {
     fn add(&mut self, model: &mut Reliability, ecc: &Ecc, name: &str, at: &Condition) {
         let rber = model.rber_after_copybacks(at);
-        // The entries of a read-retry table are without the errors of copybacks.
+        // The entries of a read-retry table are without the errors of copybacks. With a code, errors that copybacks take
+        // over count beside those of the page, which `rber_after_copybacks` adds.
+        let carried = if model.propagates() { rber - model.rber_exact(at) } else { 0.0 };
         let level = match ecc.entries().len() {
+            _ if ecc.codec().is_some() => ecc.level_at(model, at, carried),
             0 => ecc.level_for(rber),
             entries => {
                 let decodes = |&entry: &usize| model.rber_read_with(at, entry) < ecc.limit();

@@ -18,6 +18,7 @@ from nandlab.spec import is_setting
 #: The commands with their help. Each has a module of its name here, whose function `add` declares its arguments.
 COMMANDS = {
     "calibrate": "Fit keys of a spec to a measurement of a drive; predict the rows that are held out.",
+    "codec": "Measure frame error rates and iterations of an LDPC code against RBER, by number of read references.",
     "compare": "Compare two or more runs: what was set differently, and which outcomes differ, the largest difference "
     "first.",
     "doctor": "Check the installation: versions, processors, memory, and what is missing and what for.",

@@ -103,6 +103,8 @@ _TABLE = (
     ("flash.program.gc", "number of pages that GC programs", "", ""),
     ("flash.program.wear", "number of pages that wear levelling programs", "", ""),
     ("ecc.retries", "number of tries of page reads beyond the first", "", ""),
+    ("ecc.decoder_busy_s", "time of decoding page reads, of all decoders together", "s", ""),
+    ("ecc.decoder_wait_s", "time that page reads waited for a decoder", "s", ""),
     ("ecc.uncorrectable", "number of page reads that no read level decodes", "", ""),
     ("ecc.host.flash_read_us", "mean flash time of a host page read", "us", ""),
     (

@@ -79,6 +79,11 @@ def read_levels(ecc: EccSummary) -> Section | None:
     if len(rows) == 2:
         table.append(Row("flash time per read, us", ("-", number(ecc.host.flash_read_us))))
         caption += " The flash time includes all tries, and no waiting."
+    if ecc.decoder_wait_s:
+        reads = rows[0].total
+        table.append(
+            Row("wait for a decoder per read, us", (number(1e6 * ecc.decoder_wait_s / reads), "-")[: len(rows)])
+        )
     whole = Table(("", *(of.name for of in rows)), tuple(table), caption)
     return Section("Read levels", Table(tuple(heads), tuple(short)), (whole,))
 

@@ -2,8 +2,8 @@
 
 use super::{Core, KnownErrors, Map};
 use crate::base::geometry::{DieId, Lpn, SuperblockId, UnitId};
-use crate::base::units::Time;
-use crate::flash::{AgeStamp, Condition, Copied, Ecc, Hints, RBER_MAX, Reliability, Stamp};
+use crate::base::units::{Span, Time};
+use crate::flash::{AgeStamp, Condition, Copied, Ecc, Entry, Hints, RBER_MAX, Reliability, Stamp};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, FlashOp, Owner, Slot, Start, Transaction};
 use std::iter::successors;
@@ -245,11 +245,11 @@ impl<P: Probe> Core<P> {
         self.array.read(&self.geometry, superblock, index);
     }
 
-    /// Reports to the probe that decoding of a try at `level` begins now and ends at `end`.
+    /// Reports to the probe that decoding of a try at `level` begins at `start` and ends at `end`.
     #[inline(always)]
-    pub(crate) fn tell_decode(&mut self, end: Time, die: DieId, level: u8, slot: Slot) {
+    pub(crate) fn tell_decode(&mut self, start: Time, end: Time, die: DieId, level: u8, slot: Slot) {
         let channel = self.geometry.channel_of(die);
-        self.probe.on_decode(self.now, end, channel, level, &self.pool[slot]);
+        self.probe.on_decode(start, end, channel, level, &self.pool[slot]);
     }
 
     /// Keeps `level` as the read level of an LPN.
@@ -318,11 +318,13 @@ impl<P: Probe> Core<P> {
     /// The present RBER of `unit`, unit number `index` of `superblock`, whose data was last corrected at `corrected`.
     #[inline]
     fn rber_in(&mut self, unit: UnitId, superblock: SuperblockId, index: u32, corrected: AgeStamp) -> f64 {
-        self.rber_by(unit, superblock, index, corrected, Reliability::rber)
+        self.rber_by(unit, superblock, index, corrected, 1.0, Reliability::rber)
     }
 
     /// The RBER of `unit`, unit number `index` of `superblock`, whose data was last corrected at `corrected`: the
-    /// errors of its cells by `model`, and the errors that its data had when a copyback programmed it.
+    /// errors of its cells by `model`, and the errors that its data had when a copyback programmed it. `gain`: the share
+    /// that counts of the errors of programs in place. Errors that a copyback programmed count in full, since their
+    /// cells are not near a boundary.
     #[inline]
     fn rber_by(
         &mut self,
@@ -330,6 +332,7 @@ impl<P: Probe> Core<P> {
         superblock: SuperblockId,
         index: u32,
         corrected: AgeStamp,
+        gain: f64,
         model: impl FnOnce(&mut Reliability, &Condition) -> f64,
     ) -> f64 {
         let state = self.array.superblock(superblock);
@@ -343,7 +346,7 @@ impl<P: Probe> Core<P> {
         };
         let mut mean = model(&mut self.physics.reliability, &condition);
         if self.physics.reprogram_error > 0.0 {
-            mean += self.physics.reprogram_error * f64::from(self.array.rare(superblock).reprograms);
+            mean += gain * self.physics.reprogram_error * f64::from(self.array.rare(superblock).reprograms);
         }
         let of_cells = match &self.physics.variation {
             None => mean,
@@ -373,7 +376,7 @@ impl<P: Probe> Core<P> {
             return 0.0;
         }
         let (superblock, index) = self.geometry.split(unit);
-        self.rber_by(unit, superblock, index, corrected, Reliability::rber_sensed)
+        self.rber_by(unit, superblock, index, corrected, 1.0, Reliability::rber_sensed)
     }
 
     /// A copyback of unit `source` to unit `to` has ended, or is torn: `to` has the errors of `source`.
@@ -438,12 +441,101 @@ impl<P: Probe> Core<P> {
         from: u8,
     ) -> Option<u8> {
         let entries = usize::from(from)..self.physics.ecc.entries().len();
-        let decodes = |&entry: &usize| {
-            let model = |model: &mut Reliability, at: &Condition| model.rber_read_with(at, entry);
-            let rber = self.rber_by(unit, superblock, index, corrected, model);
-            rber < self.physics.ecc.limit()
-        };
+        let known = self.known_errors(unit, superblock);
+        let limit = self.limit_of(unit, superblock);
+        let decodes =
+            |&entry: &usize| self.entry_rber(unit, superblock, index, corrected, entry, known) < limit;
         { entries }.find(decodes).map(|entry| entry as u8 + 1)
+    }
+
+    /// The RBER below which the entry of a read-retry table or of a code decodes a unit.
+    fn limit_of(&self, unit: UnitId, superblock: SuperblockId) -> f64 {
+        match self.physics.ecc.codec() {
+            Some(codec) => {
+                let pe_cycles = self.array.superblock(superblock).pe_cycles;
+                codec.limit_of(self.geometry.first_of_page(unit), pe_cycles)
+            }
+            None => self.physics.ecc.limit(),
+        }
+    }
+
+    /// The RBER of a unit read with the references of entry `entry`, without the share of its errors that is known.
+    fn entry_rber(
+        &mut self,
+        unit: UnitId,
+        superblock: SuperblockId,
+        index: u32,
+        corrected: AgeStamp,
+        entry: usize,
+        known: f64,
+    ) -> f64 {
+        let gain = match self.physics.ecc.entries()[entry] {
+            Entry::Soft(soft) => soft.gain,
+            Entry::Aged(_) | Entry::Lowered(_) => 1.0,
+        };
+        let model = |model: &mut Reliability, at: &Condition| model.rber_read_with(at, entry);
+        let rber = self.rber_by(unit, superblock, index, corrected, gain, model);
+        if known == 0.0 {
+            return rber;
+        }
+        let all = self.rber_in(unit, superblock, index, corrected);
+        if known < all { rber * (1.0 - known / all) } else { 0.0 }
+    }
+
+    /// The lowest read level that would decode a unit now if none of its errors were known; the number of levels + 1 if
+    /// none would. The data of the unit must not be lost.
+    pub(crate) fn level_without_known(&mut self, unit: UnitId) -> u8 {
+        if self.physics.ecc.codec().is_none() {
+            let rber = self.rber_of(unit);
+            return self.physics.ecc.level_for(rber);
+        }
+        let (superblock, index) = self.geometry.split(unit);
+        let corrected = self.array.stamp(unit).corrected;
+        let limit = self.limit_of(unit, superblock);
+        let last = self.physics.ecc.entries().len();
+        let decodes =
+            |&entry: &usize| self.entry_rber(unit, superblock, index, corrected, entry, 0.0) < limit;
+        { 0..last }.find(decodes).unwrap_or(last) as u8 + 1
+    }
+
+    /// The share of its limit at which the RBER of a unit is at the last read level; 1 and more: no level decodes it.
+    /// Without read levels 0. The data of the unit must not be lost.
+    pub(crate) fn share_of_limit(&mut self, unit: UnitId) -> f64 {
+        let limit = self.physics.ecc.limit();
+        if self.physics.ecc.codec().is_none() || !self.array.keeps_ages() {
+            return self.rber_of(unit) / limit;
+        }
+        let (superblock, index) = self.geometry.split(unit);
+        let corrected = self.array.stamp(unit).corrected;
+        let last = self.physics.ecc.entries().len() - 1;
+        self.entry_rber(unit, superblock, index, corrected, last, 0.0) / limit
+    }
+
+    /// The time of decoding the data of this try of a read; `fixed` unless the read levels are those of a code.
+    #[inline(always)]
+    pub(crate) fn decode_ns(&mut self, slot: Slot, fixed: Span) -> Span {
+        if self.physics.ecc.codec().is_none() { fixed } else { self.decode_ns_of_code(slot) }
+    }
+
+    #[inline(never)]
+    fn decode_ns_of_code(&mut self, slot: Slot) -> Span {
+        let Transaction { unit, level, extent, order, tries, .. } = self.pool[slot];
+        let has_failed = self.pool[slot].is_uncorrectable();
+        let bytes =
+            if extent == 0 { self.geometry.unit_bytes * self.geometry.units_per_page } else { extent };
+        let (superblock, index) = self.geometry.split(unit);
+        let is_lost = self.array.keeps_ages() && self.array.stamp(unit).corrected == AgeStamp::LOST;
+        let rber = if is_lost || !self.array.keeps_ages() {
+            0.0
+        } else {
+            let (corrected, known) = (self.array.stamp(unit).corrected, self.known_errors(unit, superblock));
+            self.entry_rber(unit, superblock, index, corrected, usize::from(level) - 1, known)
+        };
+        let codec = self.physics.ecc.codec().expect("the read levels are those of a code");
+        if is_lost {
+            return codec.all_failed_ns(bytes);
+        }
+        codec.decode_ns(rber, bytes, has_failed, order ^ u64::from(tries) << 56)
     }
 
     /// The AgeStamp of data that is written now.

@@ -16,7 +16,7 @@ use crate::base::units::{MS, Span, US};
 use crate::drive::spec::streams::StreamSettings;
 use crate::flash::{
     AgeClock, Array, CopybackErrors, Ecc, EccSpec, InitialAges, LevelSpec, ProgramTime, RberSpec,
-    Reliability, ReliabilitySpec, Retention, Retry, Shapes, StartLevel, SuperblockState,
+    Reliability, ReliabilitySpec, Retention, Shapes, StartLevel, SuperblockState,
 };
 use crate::ftl::allocation::Allocation;
 use crate::ftl::needs::{Demands, SuperblockNeeds};
@@ -112,14 +112,12 @@ impl Setup {
         let mut geometry = Geometry::new(&drive);
         geometry.logical_units = self.logical_units;
         let level = |level: u8| LevelSpec {
-            rber_max: READ_DISTURB * (f64::from(level) + 0.5),
             sense: Some(KindTimes::uniform(u64::from(level) * 50 * US)),
-            entry: None,
             transfer_ns: Some(10 * US),
             decode_ns: Some(u64::from(level) * 20 * US),
+            ..LevelSpec::new(READ_DISTURB * (f64::from(level) + 0.5))
         };
-        let ecc =
-            EccSpec { levels: (1..=self.levels).map(level).collect(), start: self.start, retry: Retry::Full };
+        let ecc = EccSpec::of((1..=self.levels).map(level).collect(), self.start);
         let reliability = ReliabilitySpec {
             rber: RberSpec::None,
             read_disturb: READ_DISTURB,
@@ -217,7 +215,7 @@ impl Setup {
 
 /// The only shape of a drive, with the times of a core without read levels.
 pub(crate) fn shapes(drive: &DriveSpec, geometry: &Geometry) -> Shapes {
-    let ecc = EccSpec { levels: Vec::new(), start: StartLevel::First, retry: Retry::Full };
+    let ecc = EccSpec::of(Vec::new(), StartLevel::First);
     Shapes::new(Setup { cell: drive.cell, ..Setup::default() }.timing().shape(drive, &ecc, geometry))
 }
 

@@ -228,7 +228,7 @@ impl<P: Probe> Drive<P> {
                 clock_scale,
                 &core,
             ),
-            reads: Reads::new(core.ecc().levels()),
+            reads: Reads::new(core.ecc().levels(), spec.ecc.decoders, core.ecc().codec().is_some()),
             recorder: Recorder::new(spec.output.series_rows as usize, geometry.dies as usize, core.end()),
             pace: Pace::default(),
             failure: None,

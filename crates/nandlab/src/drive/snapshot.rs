@@ -318,7 +318,7 @@ mod tests {
     use crate::base::units::{MS, US};
     use crate::core::testing::Setup;
     use crate::drive::spec;
-    use crate::flash::{CellTimes, EccSpec, ProgramTime, Retry, Shape, StartLevel};
+    use crate::flash::{CellTimes, EccSpec, ProgramTime, Shape, StartLevel};
     use crate::probe::NoProbe;
 
     /// A mechanism whose state is a number, and which can begin with 0.
@@ -356,7 +356,7 @@ mod tests {
             erase_ns: MS,
         };
         let steps = ProgramTime::Uniform(100 * US).steps(Cell::Slc, 4, 1, 1);
-        let ecc = EccSpec { levels: Vec::new(), start: StartLevel::First, retry: Retry::Full };
+        let ecc = EccSpec::of(Vec::new(), StartLevel::First);
         shapes.add(Shape::new(drive.core.geometry(), Cell::Slc, ProgramOrder::Page, &steps, &times, &ecc));
         drive.core.set_shapes(shapes);
         drive

@@ -12,12 +12,13 @@ mod superblock;
 pub use age::{AgeClock, AgeStamp, InitialAges};
 pub use array::{Array, ShapesOf};
 pub use ecc::{
-    Ecc, EccSpec, Hints, LEVELS_MAX, LevelSpec, RETRY_ROWS_MAX, Retry, RetryRow, RetryTable, StartLevel,
+    Codec, CodecSpec, Ecc, EccSpec, Failures, Hints, LEVELS_MAX, LevelSpec, RETRY_ROWS_MAX, Retry, RetryRow,
+    RetryTable, StartLevel,
 };
 pub(crate) use reliability::RBER_MAX;
 pub use reliability::{
-    Condition, CopybackErrors, EarlyLoss, Entry, LayerFactors, LayerSpread, PageVariation, RberSpec,
-    RberTable, References, Reliability, ReliabilitySpec, Retention, VthSpec, VthTlcSpec,
+    Centre, Condition, CopybackErrors, EarlyLoss, Entry, LayerFactors, LayerSpread, PageVariation, Placement,
+    RberSpec, RberTable, References, Reliability, ReliabilitySpec, Retention, Soft, VthSpec, VthTlcSpec,
 };
 pub use shape::{CellTimes, ProgramStep, ProgramTime, ReadCost, SHAPES_MAX, Shape, ShapeId, Shapes};
 pub use superblock::{

@@ -354,8 +354,10 @@ impl Shape {
 /// The costs of a first try at a page of this kind, by level; then those of a try that follows a failed try, by level.
 fn read_costs(kind: PageKind, times: &CellTimes, ecc: &EccSpec) -> Vec<ReadCost> {
     let cost = |level: Option<&LevelSpec>| ReadCost {
-        sense_ns: level.and_then(|level| level.sense).or(times.read).expect("a tR").of(kind),
-        transfer_ns: level.and_then(|level| level.transfer_ns).unwrap_or(times.transfer_ns),
+        sense_ns: level.and_then(|level| level.sense).or(times.read).expect("a tR").of(kind)
+            + level.map_or(Span::ZERO, |level| level.further.of(kind)),
+        transfer_ns: level.and_then(|level| level.transfer_ns).unwrap_or(times.transfer_ns)
+            * level.map_or(1, |level| level.transfers.into()),
         decode_ns: level.and_then(|level| level.decode_ns).or(times.decode_ns).expect("a time"),
     };
     let mut first: Vec<ReadCost> = ecc.levels.iter().map(|level| cost(Some(level))).collect();
@@ -496,7 +498,7 @@ mod tests {
             program_order: ProgramOrder::OneShot,
         };
         let geometry = Geometry::with(&drive, Layout { units_per_page: 2, superblock: Blocks::Plane });
-        let ecc = EccSpec { levels: Vec::new(), start: StartLevel::First, retry: Retry::Full };
+        let ecc = EccSpec::of(Vec::new(), StartLevel::First);
         let by_layer = ProgramTime::ByLayer { fastest_ns: 600 * US, slowest_ns: 800 * US };
         let times = CellTimes {
             read: Some(KindTimes { lsb_ns: 40 * US, csb_ns: 60 * US, msb_ns: 80 * US }),

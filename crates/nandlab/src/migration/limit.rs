@@ -67,7 +67,7 @@ impl CopybackLimit {
             Self::Measured { within_s, level } => {
                 let later = Condition { age_s: condition.age_s.saturating_add(*within_s), ..*condition };
                 return condition.copybacks <= COPYBACKS_MAX
-                    && ecc.level_for(reliability.rber(&later) + carried) <= (*level).min(ecc.levels());
+                    && ecc.level_at(reliability, &later, carried) <= (*level).min(ecc.levels());
             }
         };
         condition.copybacks <= limit

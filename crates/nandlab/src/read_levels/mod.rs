@@ -3,12 +3,14 @@
 //!
 //! Y. Du et al., "LaLDPC: Latency-aware LDPC for read performance improvement of solid state drives", MSST 2017.
 //!
-//! The reads that a level decodes are a first-in first-out queue, since the decode time of a level is constant.
+//! The reads that a level decodes are a first-in first-out queue, since the decode time of a level is constant, unless
+//! the drive has a limited number of decoders or the levels of a code, whose decode times vary (`decoders.rs`).
 //! `Reads::remember` stores the level that has decoded a unit: with a demand map in the entry of the mapping cache,
 //! else in `core/levels.rs`, which also has a level per superblock and one of the drive. The level of a translation
 //! page is stored beside its PPN, or not at all (`ftl.map.demand.translation_level`). A unit that no level decodes
 //! fails its request; GC moves the unit with the mark `AgeStamp::LOST`.
 
+mod decoders;
 pub(crate) mod notes;
 pub(crate) mod spec;
 mod stats;
@@ -21,6 +23,7 @@ use crate::base::units::{Span, Time};
 use crate::core::{Core, Map, Mechanism, Offline};
 use crate::probe::Probe;
 use crate::sched::{Cause, FlashOp, NEVER, Slot, Start, Transaction};
+use decoders::Decoders;
 use std::collections::VecDeque;
 
 /// Reads that have left their dies and are being decoded.
@@ -28,19 +31,27 @@ use std::collections::VecDeque;
 pub(crate) struct Reads {
     /// By read level, the reads being decoded: the end of decoding and the slot, earliest end first.
     decoding: Box<[VecDeque<(Time, Slot)>]>,
+    /// Instead of it, the decoders of a drive whose decoders are limited in number, or whose decode times vary.
+    decoders: Option<Decoders>,
     pub(crate) stats: EccStats,
 }
 
 impl<P: Probe> Mechanism<P> for Reads {
     fn power_lost(&mut self, _: &mut Offline<'_, P>) {
         self.decoding.iter_mut().for_each(VecDeque::clear);
+        self.decoders.iter_mut().for_each(Decoders::clear);
     }
 }
 
 impl Reads {
-    /// The state in which no read is being decoded. `levels`: number of read levels.
-    pub(crate) fn new(levels: u8) -> Self {
-        Self { decoding: vec![VecDeque::new(); usize::from(levels)].into(), stats: EccStats::default() }
+    /// The state in which no read is being decoded. `levels`: number of read levels. `decoders`: their number, if it is
+    /// limited. `varies`: decode times are not constant for each level.
+    pub(crate) fn new(levels: u8, decoders: Option<u32>, varies: bool) -> Self {
+        Self {
+            decoding: vec![VecDeque::new(); usize::from(levels)].into(),
+            decoders: (varies || decoders.is_some()).then(|| Decoders::new(decoders)),
+            stats: EccStats::default(),
+        }
     }
 
     /// A host read has been queued.
@@ -101,11 +112,23 @@ impl Reads {
         } else {
             (slot, level, cost.decode_ns)
         };
+        let decode_ns = core.decode_ns(slot, decode_ns);
+        self.stats.decoder_busy_ns += decode_ns;
         if core.ecc().has_levels() && cause == Cause::Host {
             self.stats.host_flash_ns += decode_ns;
         }
+        if decode_ns > Span::ZERO
+            && let Some(decoders) = &mut self.decoders
+        {
+            let (start, end) = decoders.add(core.now(), decode_ns, slot);
+            self.stats.decoder_wait_ns += start - core.now();
+            core.tell_decode(start, end, die, level, slot);
+            let next = decoders.next().unwrap_or(NEVER);
+            core.set_clock(core.first_decoder_clock(), next);
+            return None;
+        }
         let end = core.now() + decode_ns;
-        core.tell_decode(end, die, level, slot);
+        core.tell_decode(core.now(), end, die, level, slot);
         if decode_ns == Span::ZERO {
             return Some(slot);
         }
@@ -117,9 +140,14 @@ impl Reads {
         None
     }
 
-    /// The decoder clock of a read level has expired. Returns the read whose decoding has ended.
+    /// The decoder clock of a read level, or that of all decoders, has expired. Returns the read whose decoding has ended.
     #[inline]
     pub(crate) fn on_clock<P: Probe>(&mut self, core: &mut Core<P>, clock: u32) -> Slot {
+        if let Some(decoders) = &mut self.decoders {
+            let slot = decoders.pop().expect("the decode clock is set for a read");
+            core.set_clock(clock, decoders.next().unwrap_or(NEVER));
+            return slot;
+        }
         let line = &mut self.decoding[(clock - core.first_decoder_clock()) as usize];
         let (_, slot) = line.pop_front().expect("the decode clock is set for a read");
         let next = line.front().map_or(NEVER, |&(at, _)| at);

@@ -1,26 +1,57 @@
 //! The section `[ecc]` of the spec.
 
-use crate::base::geometry::KindTimes;
+use crate::base::geometry::{Cell, KindTimes};
 use crate::base::units::{SECOND, Span, US, transfer_ns};
 use crate::flash::{
-    EccSpec, Entry, LEVELS_MAX, LevelSpec, RETRY_ROWS_MAX, Retry, RetryRow, RetryTable, StartLevel,
+    Centre, CodecSpec, EccSpec, Entry, Failures, LEVELS_MAX, LevelSpec, Placement, RETRY_ROWS_MAX, Retry,
+    RetryRow, RetryTable, Soft, StartLevel,
 };
 use crate::spec::{
-    AGE, Check, Choices, FromVal, OPERATION, OVERHEAD, Param, Policy, READ_BY_KIND, Rule, Val, ValueKind,
-    above_0, choices, int, key, num, param, plain, section, show_num, show_time, with,
+    AGE, Check, Choices, FromVal, Key, OPERATION, OVERHEAD, Param, Policy, READ_BY_KIND, Resolved, Rule,
+    Section, Val, ValueKind, above_0, choices, int, key, num, param, plain, section, show_num, show_time,
+    with,
 };
+use nandlab_ldpc::{REFERENCES_MAX, SHIPPED, Shipped};
 
-section! { for EccSpec {
-    levels = key(
+section! {
+    /// The keys of `[ecc]`.
+    struct EccKeys {
+    levels: (Vec<LevelSpec>, Option<CodecSpec>) = key(
         "ecc.levels",
         LEVELS,
         "\"none\"",
         "read levels: their RBER limits, and those of their times that differ from [timing]",
     )
-        => |values, path| levels_of(values.val(path)),
-    start = key("ecc.start", ValueKind::Slot(STARTS), "\"first\"", "the read level of the first try"),
-    retry = key("ecc.retry", ValueKind::Slot(Retry::CHOICES), "\"full\"", "the time that a further try takes"),
+        => |values, path| match values.val(path) {
+            Val::Tag("codec", Some(params)) => (codec_levels(params, values), Some(codec(params, values))),
+            val => (levels_of(val), None),
+        },
+    start: StartLevel = key("ecc.start", ValueKind::Slot(STARTS), "\"first\"", "the read level of the first try"),
+    retry: Retry = key("ecc.retry", ValueKind::Slot(Retry::CHOICES), "\"full\"", "the time that a further try takes"),
+    decoders: Option<u32> = key(
+        "ecc.decoders",
+        DECODERS,
+        "\"unlimited\"",
+        "decoders of the controller: each decodes one read at a time, in the order in which they leave their dies",
+    ) => |values, path| match values.val(path) {
+        Val::Int(count) => Some(*count as u32),
+        _ => None,
+    },
 } }
+
+impl Section for EccSpec {
+    const KEYS: &'static [Key] = EccKeys::KEYS;
+
+    fn of(values: &Resolved) -> Self {
+        let EccKeys { levels: (levels, codec), start, retry, decoders } = EccKeys::of(values);
+        Self { levels, start, retry, codec, decoders }
+    }
+}
+
+const DECODERS: ValueKind = ValueKind::Either(&[
+    int(1, 1024),
+    ValueKind::Slot(&[plain("unlimited", "every read has a decoder of its own")]),
+]);
 
 const LEVELS: ValueKind = ValueKind::Either(&[
     ValueKind::Slot(&[
@@ -34,9 +65,96 @@ const LEVELS: ValueKind = ValueKind::Either(&[
             TABLE,
             "a read-retry table: level 1 reads with the default references, each further level with those of an entry",
         ),
+        with(
+            "codec",
+            CODEC,
+            "an LDPC code: level L reads with L references at each boundary, and decodes what the code decodes of them",
+        ),
     ]),
     ValueKind::List(LEVEL, LEVELS_MAX),
 ]);
+
+const CODEC: &[Param] = &[
+    param(
+        "rate",
+        ValueKind::Slot(&[
+            plain("8/9", "an eighth as many parity bits as data bits"),
+            plain("16/17", "a sixteenth as many parity bits as data bits"),
+        ]),
+        "\"8/9\"",
+        "rate of the code",
+    ),
+    param("size", ValueKind::Size { min: 2048, max: 4096, step: 2048 }, "\"4KiB\"", "data of a codeword"),
+    param(
+        "references",
+        ValueKind::Slot(&[
+            plain("equidistant", "the references of a boundary are spacing apart, whatever the wear"),
+            plain(
+                "mmi",
+                "where they give most information of the page at hand, which a controller has to find",
+            ),
+            with(
+                "mmi-at",
+                &[
+                    param("pe", int(0, 1_000_000), "", "P/E cycles of the design point"),
+                    param("age", AGE, "", "age of the data of the design point"),
+                ],
+                "as far from the centre as those that give most information at a design point",
+            ),
+        ]),
+        "\"equidistant\"",
+        "placement of the references of a boundary",
+    ),
+    param(
+        "spacing",
+        ValueKind::Either(&[
+            above_0(50.0),
+            ValueKind::Slot(&[plain("model", "sensing_step of the model of errors")]),
+        ]),
+        "\"model\"",
+        "distance of equidistant references, in V with reliability.rber = \"vth\" and in 512ths of the highest voltage \
+         with \"vth-tlc\"",
+    ),
+    param(
+        "centre",
+        ValueKind::Slot(&[
+            plain("optimal", "the optimal references of the page at hand"),
+            plain("default", "the optimal references of unaged data"),
+        ]),
+        "\"optimal\"",
+        "the references around which those of a level are; with \"default\" soft sensing makes up for retention too",
+    ),
+    param("levels", int(1, REFERENCES_MAX as u64), "7", "references of the last level"),
+    param(
+        "fer",
+        ValueKind::Either(&[
+            num(1e-4, 0.5),
+            ValueKind::Slot(&[plain(
+                "drawn",
+                "a page fails with the probability that a codeword of it fails",
+            )]),
+        ]),
+        "\"drawn\"",
+        "a level decodes every page that fails with less than this probability",
+    ),
+    SENSE,
+    param(
+        "further",
+        OVERHEAD,
+        "\"14us\"",
+        "sensing time of each further reference at one boundary; a page senses all its boundaries (TLC: 2, 3 and 2)",
+    ),
+    param(
+        "transfer",
+        ValueKind::Slot(&[
+            plain("raw", "the page is transferred once for each reference"),
+            plain("regions", "the number of the region of each bit is transferred, in whole bits"),
+        ]),
+        "\"raw\"",
+        "what is transferred, at timing.channel_ns_per_byte",
+    ),
+    param("iteration", OVERHEAD, "\"600ns\"", "time of an iteration of a codeword"),
+];
 
 const LEVEL: &[Param] =
     &[param("rber_max", RBER_MAX, "", "the level decodes every RBER below this"), SENSE, TRANSFER, DECODE];
@@ -82,6 +200,10 @@ pub(crate) fn takes_from_timing(levels: &Val, name: &str) -> bool {
     match levels {
         Val::Tag("none", None) => true,
         Val::Tag("retry", Some(table)) => own_time(table.field(name)).is_none(),
+        Val::Tag("codec", Some(params)) => match name {
+            "sense" => own_time(params.field(name)).is_none(),
+            name => name == "transfer",
+        },
         Val::List(levels) => levels.iter().any(|level| own_time(level.field(name)).is_none()),
         _ => false,
     }
@@ -128,6 +250,8 @@ fn levels_of(val: &Val) -> Vec<LevelSpec> {
             let entries = [Entry::Aged(0)].into_iter().chain(further);
             entries.map(|entry| LevelSpec { entry: Some(entry), ..level }).collect()
         }
+        // The limits and times of these levels depend on other keys.
+        Val::Tag("codec", Some(params)) => vec![LevelSpec::new(0.5); params.field("levels").int() as usize],
         Val::List(levels) => levels.iter().map(LevelSpec::from_val).collect(),
         _ => val.is_no("table of read levels"),
     }
@@ -136,13 +260,86 @@ fn levels_of(val: &Val) -> Vec<LevelSpec> {
 impl FromVal for LevelSpec {
     fn from_val(val: &Val) -> Self {
         Self {
-            rber_max: val.field("rber_max").num(),
             sense: own_time(val.field("sense")).map(KindTimes::from_val),
             transfer_ns: own_time(val.field("transfer")).map(Val::span),
             decode_ns: own_time(val.field("decode")).map(Val::span),
-            entry: None,
+            ..Self::new(val.field("rber_max").num())
         }
     }
+}
+
+/// The code that `rate` and `size` name.
+fn code_of(params: &Val) -> &'static Shipped {
+    let (rate, size) = (params.field("rate").tag(), params.field("size").int());
+    let is_it = |code: &&Shipped| code.rate == rate && u64::from(code.data_bytes) == size;
+    SHIPPED.iter().find(is_it).expect("every rate is shipped in every size")
+}
+
+/// The code of `ecc.levels.codec`.
+fn codec(params: &Val, values: &Resolved) -> CodecSpec {
+    let page_bytes = values.val("drive.page_size").int() as u32;
+    codec_of(params, page_bytes, values.val("seed").int())
+}
+
+fn codec_of(params: &Val, page_bytes: u32, seed: u64) -> CodecSpec {
+    let failures = match params.field("fer") {
+        Val::Num(rate) => Failures::Limit(*rate),
+        _ => Failures::Drawn,
+    };
+    let iteration_ns = params.field("iteration").span();
+    CodecSpec { code: code_of(params), failures, iteration_ns, page_bytes, seed }
+}
+
+/// The read levels of `ecc.levels.codec`. The RBER limit of a level is that at a Gaussian boundary; the levels that a
+/// page needs follow from its own channel.
+fn codec_levels(params: &Val, values: &Resolved) -> Vec<LevelSpec> {
+    let spec = codec(params, values);
+    let code = spec.code;
+    let (measured, placement) = match params.field("references") {
+        Val::Tag("equidistant", None) => {
+            let spacing = match (params.field("spacing"), values.val("reliability.rber")) {
+                (Val::Num(spacing), _) => *spacing,
+                (_, Val::Tag("vth" | "vth-tlc", Some(model))) => model.field("sensing_step").num(),
+                // Without a model of voltages the spec has an error.
+                _ => 0.0,
+            };
+            (&code.equidistant, Placement::Equidistant(spacing))
+        }
+        Val::Tag("mmi-at", Some(design)) => {
+            let age_s = design.field("age").int().div_ceil(SECOND.ns()) as u32;
+            let placement = Placement::Designed { pe_cycles: design.read("pe"), age_s };
+            (&code.most_informative, placement)
+        }
+        _ => (&code.most_informative, Placement::MostInformative),
+    };
+    let centre = match params.field("centre").tag() {
+        "default" => Centre::Default,
+        _ => Centre::Optimal,
+    };
+    let boundaries: [u64; 3] = match Cell::from_val(values.val("drive.cell")).bits() {
+        1 => [1; 3],
+        2 => [1, 1, 2],
+        _ => [2, 3, 2],
+    };
+    let further = params.field("further").span();
+    let level = |references: u8| {
+        let (rber, equivocation) = measured[usize::from(references) - 1];
+        let gain = code.boundary() / rber;
+        let ratio = measured[0].1 / equivocation;
+        let more = u64::from(references) - 1;
+        let [lsb_ns, csb_ns, msb_ns] = boundaries.map(|count| further * (count * more));
+        let is_raw = params.field("transfer").tag() == "raw";
+        LevelSpec {
+            sense: own_time(params.field("sense")).map(KindTimes::from_val),
+            decode_ns: Some(spec.nominal_ns()),
+            entry: Some(Entry::Soft(Soft { references, placement, centre, ratio, gain })),
+            further: KindTimes { lsb_ns, csb_ns, msb_ns },
+            // A bit has references + 1 regions.
+            transfers: if is_raw { references.into() } else { u32::from(references).ilog2() + 1 },
+            ..LevelSpec::new(spec.limit() / gain)
+        }
+    };
+    (1..=params.field("levels").int() as u8).map(level).collect()
 }
 
 /// Y. Du, D. Zou, Q. Li, L. Shi, H. Jin and C. J. Xue, "LaLDPC: Latency-aware LDPC for read performance improvement of
@@ -150,11 +347,10 @@ impl FromVal for LevelSpec {
 fn laldpc() -> Vec<LevelSpec> {
     let limits = [0.005, 0.006, 0.008, 0.009, 0.010, 0.012, 0.013];
     let level = |(extra, rber_max): (u64, f64)| LevelSpec {
-        rber_max,
         sense: Some(KindTimes::uniform((50 + 14 * extra) * US)),
         transfer_ns: Some((20 + 10 * extra) * US),
         decode_ns: Some(15 * US),
-        entry: None,
+        ..LevelSpec::new(rber_max)
     };
     (0..).zip(limits).map(level).collect()
 }
@@ -237,7 +433,7 @@ choices! { for Retry {
         "a further try takes the sensing and transfer time that its level adds to those of the level before it, and its decoding time",
 } }
 
-pub(crate) const RULES: &[Rule] = &[ascending, table, entries];
+pub(crate) const RULES: &[Rule] = &[ascending, table, entries, code];
 
 /// Each level needs a higher RBER limit than the level before it, and at least the same sensing and transfer times, its
 /// own or those of `[timing]`, because an incremental retry takes the difference of the times.
@@ -316,6 +512,53 @@ fn table(check: &mut Check<'_>) -> Option<()> {
     );
     let remedy = format!("write a level from 1 to {levels}, or set ecc.levels with more levels");
     check.error(&[KEY, "ecc.levels"], message, remedy);
+    Some(())
+}
+
+/// The levels of a code need a model of voltages, a frame error rate that was measured, and pages that hold whole
+/// codewords.
+fn code(check: &mut Check<'_>) -> Option<()> {
+    const KEY: &str = "ecc.levels";
+    let Val::Tag("codec", Some(params)) = check.get(KEY)?.clone() else { return None };
+    if !check.tag("reliability.rber")?.starts_with("vth") {
+        let message = "\"codec\" needs the voltages of reliability.rber = \"vth\" or \"vth-tlc\"";
+        let remedy = "set reliability.rber to one of these, or ecc.levels to a list of levels";
+        check.error(&[KEY, "reliability.rber"], message, remedy);
+    }
+    let page_bytes = check.int("drive.page_size")?;
+    let size = params.field("size").int();
+    if page_bytes < size {
+        let message =
+            format!("codec.size: expected at most the page size of {page_bytes} bytes, found {size}");
+        check.error(
+            &[KEY, "drive.page_size"],
+            message,
+            "write size = \"2KiB\", or set a larger drive.page_size",
+        );
+    }
+    let spec = codec_of(&params, page_bytes as u32, 0);
+    if let Failures::Limit(rate) = spec.failures
+        && spec.of_codeword(rate) < spec.code.rate_min()
+    {
+        let least = -libm::expm1(f64::from(spec.codewords()) * libm::log1p(-spec.code.rate_min()));
+        let message = format!(
+            "codec.fer: a page of {} codewords with this rate needs frame error rates below the {} that were measured",
+            spec.codewords(),
+            show_num(spec.code.rate_min())
+        );
+        let remedy = format!("write fer = {}, or more", show_num((least * 1e6).ceil() / 1e6));
+        check.error(&[KEY, "drive.page_size"], message, remedy);
+    }
+    let is_equidistant = params.field("references").tag() == "equidistant";
+    if !is_equidistant && matches!(params.field("spacing"), Val::Num(_)) {
+        let message = "codec.spacing has no effect, because the references are not equidistant";
+        check.error(&[KEY], message, "take spacing out, or write references = \"equidistant\"");
+    }
+    if params.field("references").tag() == "mmi" && params.field("centre").tag() == "default" {
+        let message =
+            "codec.centre: references with the most information of the page at hand are around its optimum";
+        check.error(&[KEY], message, "take centre out, or write references = \"equidistant\" or mmi-at");
+    }
     Some(())
 }
 

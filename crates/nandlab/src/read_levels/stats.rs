@@ -80,14 +80,18 @@ counters! {
         /// Time of sensing, transfer and decoding of host page reads, for all tries; waiting is not counted. Without
         /// `ecc.levels` only the time of sensing is counted read by read.
         pub host_flash_ns: Span, sum of us, reshaped "host.flash_read_us";
+        /// Time of decoding page reads, for all causes and tries; of several decoders the sum.
+        pub decoder_busy_ns: Span, sum of s, summary "decoder_busy_s";
+        /// Time that page reads waited for a decoder.
+        pub decoder_wait_ns: Span, sum of s, summary "decoder_wait_s";
     }
 }
 
 impl EccStats {
-    /// The counters of a drive without read levels, where no read is counted one by one: `reads` page reads,
-    /// `host_reads` of them for the host, which took `sensed_ns` for sensing, and `rest_ns` each for the rest.
-    pub(crate) fn without_levels(reads: u64, host_reads: u64, sensed_ns: Span, rest_ns: Span) -> Self {
-        let mut stats = Self { host_flash_ns: sensed_ns + host_reads * rest_ns, ..Self::default() };
+    /// These counters, of a drive without read levels, where no read is counted one by one: `reads` page reads,
+    /// `host_reads` of them for the host, which took `rest_ns` each after sensing.
+    pub(crate) fn without_levels(&self, reads: u64, host_reads: u64, rest_ns: Span) -> Self {
+        let mut stats = Self { host_flash_ns: self.host_flash_ns + host_reads * rest_ns, ..self.clone() };
         stats.levels[1] = reads;
         (stats.host_levels[1], stats.host_needed[1]) = (host_reads, host_reads);
         stats

@@ -54,7 +54,7 @@ fn run(core: &mut Core<NoProbe>, reads: &mut Reads, map: &mut MapInRam) -> Vec<(
 
 #[test]
 fn a_read_is_tried_one_level_higher_until_it_decodes_and_the_level_is_remembered() {
-    let (mut core, mut reads, mut map) = (core(), Reads::new(3), MapInRam::default());
+    let (mut core, mut reads, mut map) = (core(), Reads::new(3, None, false), MapInRam::default());
     read(&mut core, &map, 0, Cause::Host, 3);
     let over = run(&mut core, &mut reads, &mut map);
     let [(first, at)] = over[..] else { panic!("{over:?}") };
@@ -78,7 +78,7 @@ fn a_read_is_tried_one_level_higher_until_it_decodes_and_the_level_is_remembered
 
 #[test]
 fn a_unit_whose_needed_level_is_above_the_last_level_is_uncorrectable() {
-    let (mut core, mut reads, mut map) = (core(), Reads::new(3), MapInRam::default());
+    let (mut core, mut reads, mut map) = (core(), Reads::new(3, None, false), MapInRam::default());
     read(&mut core, &map, 0, Cause::Host, 4);
     let over = run(&mut core, &mut reads, &mut map);
     let [(read, _)] = over[..] else { panic!("{over:?}") };
@@ -98,7 +98,8 @@ fn after_an_uncorrectable_read_no_read_starts_at_the_last_level() {
         (StartLevel::LastGood, [2, 2]),
         (StartLevel::DriveLevel, [2, 2]),
     ] {
-        let (mut core, mut reads, mut map) = (core_with(policy), Reads::new(3), MapInRam::default());
+        let (mut core, mut reads, mut map) =
+            (core_with(policy), Reads::new(3, None, false), MapInRam::default());
         for needed in [2, 4] {
             read(&mut core, &map, 0, Cause::Host, needed);
             let (read, _) = run(&mut core, &mut reads, &mut map)[0];
@@ -114,7 +115,7 @@ fn after_an_uncorrectable_read_no_read_starts_at_the_last_level() {
 
 #[test]
 fn the_level_of_a_background_read_is_remembered_only_for_the_superblock() {
-    let (mut core, mut reads, mut map) = (core(), Reads::new(3), MapInRam::default());
+    let (mut core, mut reads, mut map) = (core(), Reads::new(3, None, false), MapInRam::default());
     for (cause, of_unit) in [(Cause::Gc, None), (Cause::Refresh, None), (Cause::Sync, Some(2))] {
         core.set_superblock_level(SUPERBLOCK, 0);
         read(&mut core, &map, 0, cause, 2);
@@ -136,7 +137,7 @@ fn the_level_of_a_background_read_is_remembered_only_for_the_superblock() {
 #[test]
 fn the_level_of_the_drive_is_that_of_the_last_read_that_decoded_its_unit() {
     let (mut core, mut reads, mut map) =
-        (core_with(StartLevel::DriveLevel), Reads::new(3), MapInRam::default());
+        (core_with(StartLevel::DriveLevel), Reads::new(3, None, false), MapInRam::default());
     let mut levels = |core: &mut Core<NoProbe>, lpn, cause, needed| {
         let slot = read(core, &map, lpn, cause, needed);
         let first = core.operation(slot).level;
@@ -164,7 +165,7 @@ fn the_level_of_the_drive_is_that_of_the_last_read_that_decoded_its_unit() {
 
 #[test]
 fn the_level_of_a_unit_that_has_been_written_since_is_not_remembered() {
-    let (mut core, mut reads, mut map) = (core(), Reads::new(3), MapInRam::default());
+    let (mut core, mut reads, mut map) = (core(), Reads::new(3, None, false), MapInRam::default());
     read(&mut core, &map, 0, Cause::Host, 2);
     fill(&mut core, StreamId::HOST, [0]);
     run(&mut core, &mut reads, &mut map);
@@ -173,7 +174,7 @@ fn the_level_of_a_unit_that_has_been_written_since_is_not_remembered() {
 
 #[test]
 fn the_decoder_of_each_level_ends_reads_in_the_order_of_their_arrival() {
-    let (mut core, mut reads) = (core(), Reads::new(3));
+    let (mut core, mut reads) = (core(), Reads::new(3, None, false));
     let map = MapInRam { levels: [(1, 2)].into(), ..MapInRam::default() };
     // The units leave their die 5 us apart. The first and the third are decoded at level 1, the second at level 2.
     let slots = [(0, 1), (1, 2), (0, 1)].map(|(lpn, needed)| read(&mut core, &map, lpn, Cause::Host, needed));
@@ -193,7 +194,8 @@ fn the_decoder_of_each_level_ends_reads_in_the_order_of_their_arrival() {
 
 #[test]
 fn without_levels_every_unit_decodes_at_once_and_its_superblock_is_unpinned() {
-    let (mut core, mut reads, mut map) = (Setup::default().core(), Reads::new(1), MapInRam::default());
+    let (mut core, mut reads, mut map) =
+        (Setup::default().core(), Reads::new(1, None, false), MapInRam::default());
     fill(&mut core, StreamId::HOST, [0]);
     let slot = read(&mut core, &map, 0, Cause::Host, 9);
     assert_eq!(core.superblock(SUPERBLOCK).pins, 1);

@@ -72,7 +72,7 @@ impl Reclaim {
             ReclaimPolicySpec::None => false,
             ReclaimPolicySpec::Reads { limit } => reads >= limit,
             ReclaimPolicySpec::Rber { limit, every } => {
-                reads.is_multiple_of(every) && self.predict(core, unit) >= limit * core.ecc().limit()
+                reads.is_multiple_of(every) && self.predict(core, unit) >= limit
             }
         };
         let lane = core.geometry().lane_of(superblock);
@@ -83,10 +83,11 @@ impl Reclaim {
         }
     }
 
-    /// The predicted RBER of a unit; 0 for lost data, which nothing makes readable again.
+    /// The predicted RBER of a unit as a share of the limit of the last read level; 0 for lost data, which nothing makes
+    /// readable again.
     fn predict<P: Probe>(&mut self, core: &mut Core<P>, unit: UnitId) -> f64 {
         self.stats.samples += 1;
-        if core.flash().stamp(unit).corrected == AgeStamp::LOST { 0.0 } else { core.rber_of(unit) }
+        if core.flash().stamp(unit).corrected == AgeStamp::LOST { 0.0 } else { core.share_of_limit(unit) }
     }
 }
 

@@ -181,8 +181,7 @@ impl ErrorCache {
         if self.slot(read.unit).is_none() {
             return;
         }
-        let rber = core.rber_of(read.unit);
-        let without = core.ecc().level_for(rber);
+        let without = core.level_without_known(read.unit);
         let stats = &mut self.stats;
         stats.cached_reads += 1;
         stats.lower_level_reads += u64::from(read.level.max(read.needed) < without);

@@ -7,9 +7,8 @@ use crate::base::units::Span;
 use crate::drive::spec::op_for_waf;
 use crate::drive::spec::{ClientSpec, RefreshPolicySpec};
 use crate::drive::stats::{
-    BufferStats, CacheSummary, CapacitorSummary, Counters, EccStats, EccSummary, GcStats, LatencyUs,
-    MapSummary, MigrationSummary, PowerLoss, PowerSummary, RefreshSummary, Stats, SteadySummary,
-    SuspendStats, VictimMs,
+    BufferStats, CacheSummary, CapacitorSummary, Counters, EccSummary, GcStats, LatencyUs, MapSummary,
+    MigrationSummary, PowerLoss, PowerSummary, RefreshSummary, Stats, SteadySummary, SuspendStats, VictimMs,
 };
 use crate::drive::{Drive, FailReason, LinkDirection};
 use crate::flash::SuperblockState;
@@ -635,9 +634,9 @@ fn ecc<P: Probe>(drive: &Drive<P>) -> EccSummary {
     }
     let cost = drive.array().shapes().first().read(0, 1, false);
     let host = stats.flash[FlashOp::Read as usize][Cause::Host as usize];
-    let (sensed_ns, rest_ns) = (stats.ecc.host_flash_ns, cost.transfer_ns + cost.decode_ns);
     let all = stats.flash_total(FlashOp::Read);
-    EccStats::without_levels(all, host, sensed_ns, rest_ns).summary(drive.ecc().levels())
+    let ecc = stats.ecc.without_levels(all, host, cost.transfer_ns + cost.decode_ns);
+    ecc.summary(drive.ecc().levels())
 }
 
 /// `refresh` of the summary.

@@ -18,6 +18,7 @@ mod capability;
 mod capacitor;
 mod clients;
 mod closed_forms;
+mod codec;
 mod controller;
 mod counters;
 mod cut_in_recovery;

@@ -161,7 +161,7 @@ fn the_empty_file_is_the_documented_default_drive() {
     assert_eq!(spec.gc.victim.name, "greedy");
     assert_eq!((spec.gc.background_free, spec.gc.foreground_free), (0.10, 0.05));
     assert_eq!((spec.ftl.map, spec.ftl.wear_gap), (MapSpec::Page, 100));
-    assert_eq!(spec.ecc, EccSpec { levels: Vec::new(), start: StartLevel::First, retry: Retry::Full });
+    assert_eq!(spec.ecc, EccSpec::of(Vec::new(), StartLevel::First));
     let reliability = ReliabilitySpec {
         rber: RberSpec::None,
         read_disturb: 0.0,
@@ -514,7 +514,7 @@ fn a_demand_map_has_a_cache_and_an_eviction() {
 fn level(rber_max: f64, sense: u64, transfer: u64, decode: u64) -> LevelSpec {
     let [transfer_ns, decode_ns] = [transfer, decode].map(|us| Some(us * US));
     let sense = Some(KindTimes::uniform(sense * US));
-    LevelSpec { rber_max, sense, transfer_ns, decode_ns, entry: None }
+    LevelSpec { sense, transfer_ns, decode_ns, ..LevelSpec::new(rber_max) }
 }
 
 #[test]
@@ -651,7 +651,7 @@ fn policies_are_listed_by_slot() {
         nandlab::background::gc::POLICIES.len(),
         "the listed victim policies are not those of the table"
     );
-    assert_eq!(names("ecc.levels"), ["none", "laldpc", "retry"]);
+    assert_eq!(names("ecc.levels"), ["none", "laldpc", "retry", "codec"]);
     assert_eq!(
         names("ecc.start"),
         ["first", "ideal", "last-level", "block-level", "last-good", "drive-level", "table"]

@@ -699,14 +699,18 @@ fn wrong_read_levels_are_errors() {
     golden(
         "[ecc]\nlevels = \"laldcp\"\n",
         "run.toml:2: ecc.levels: unknown value \"laldcp\"\n  remedy: did you mean \"laldpc\"? choices: \"none\", \"laldpc\", { \
-         retry = { rber_max = 0.5, sense = \"timing\", transfer = \"timing\", decode = \"timing\", entries = [{ age = \"50us\" }] } }",
+         retry = { rber_max = 0.5, sense = \"timing\", transfer = \"timing\", decode = \"timing\", entries = [{ age = \"50us\" }] } }, \
+         { codec = { rate = \"8/9\", size = \"4KiB\", references = \"equidistant\", spacing = \"model\", centre = \"optimal\", \
+         levels = 7, fer = \"drawn\", sense = \"timing\", further = \"14us\", transfer = \"raw\", iteration = \"600ns\" } }",
     );
     golden(
         "[ecc]\nlevels = 7\n",
         &format!(
             "run.toml:2: ecc.levels: expected one of its choices or a list, found the number 7\n  remedy: write one of \"none\", \
              \"laldpc\", {{ retry = {{ rber_max = 0.5, sense = \"timing\", transfer = \"timing\", decode = \"timing\", entries = \
-             [{{ age = \"50us\" }}] }} }} or a list of {form}"
+             [{{ age = \"50us\" }}] }} }}, {{ codec = {{ rate = \"8/9\", size = \"4KiB\", references = \"equidistant\", spacing = \
+             \"model\", centre = \"optimal\", levels = 7, fer = \"drawn\", sense = \"timing\", further = \"14us\", transfer = \
+             \"raw\", iteration = \"600ns\" }} }} or a list of {form}"
         ),
     );
     golden(
@@ -890,6 +894,61 @@ fn an_over_provisioning_in_percent_is_recognised() {
     let said =
         load_with("", &["precondition.used=0.95", "precondition.valid=0.8", "drive.op=0.5"]).unwrap_err();
     assert!(!said.to_string().contains("percent"), "{said}");
+}
+
+#[test]
+fn the_levels_of_a_code_need_voltages_measured_rates_and_whole_codewords() {
+    let text = |codec: &str, more: &str| format!("[ecc]\nlevels.codec = {{ {codec} }}\n{more}");
+    let vth = "[reliability]\nrber = \"vth\"\n";
+    for codec in [
+        "",
+        "references = \"mmi\"",
+        "references = { mmi-at = { pe = 3000, age = \"90d\" } }, centre = \"default\"",
+    ] {
+        load_with(&text(codec, vth), &["ecc.start=last-level"]).unwrap_or_else(|e| panic!("{e}"));
+    }
+    // Unlike a read-retry table, a higher level decodes more.
+    for set in ["ecc.start=drive-level", "ecc.retry=incremental", "refresh.policy.fcr={full_strength=true}"] {
+        load_with(&text("", vth), &[set]).unwrap_or_else(|e| panic!("{e}"));
+    }
+    golden(
+        &text("", "[reliability]\nrber = \"none\"\n"),
+        "run.toml:2: ecc.levels: \"codec\" needs the voltages of reliability.rber = \"vth\" or \"vth-tlc\"\n  remedy: \
+         set reliability.rber to one of these, or ecc.levels to a list of levels",
+    );
+    golden(
+        &text("fer = 1e-4", &format!("{vth}[drive]\npage_size = \"16KiB\"\n")),
+        "run.toml:2: ecc.levels: codec.fer: a page of 4 codewords with this rate needs frame error rates below the 0.0001 \
+         that were measured\n  remedy: write fer = 0.0004, or more",
+    );
+    golden(
+        &text("", &format!("{vth}[drive]\npage_size = \"2KiB\"\n")),
+        "run.toml:2: ecc.levels: codec.size: expected at most the page size of 2048 bytes, found 4096\n  remedy: write \
+         size = \"2KiB\", or set a larger drive.page_size",
+    );
+    golden(
+        &text("references = \"mmi\", spacing = 0.03", vth),
+        "run.toml:2: ecc.levels: codec.spacing has no effect, because the references are not equidistant\n  remedy: take \
+         spacing out, or write references = \"equidistant\"",
+    );
+    golden(
+        &text("references = \"mmi\", centre = \"default\"", vth),
+        "run.toml:2: ecc.levels: codec.centre: references with the most information of the page at hand are around its \
+         optimum\n  remedy: take centre out, or write references = \"equidistant\" or mmi-at",
+    );
+    golden(
+        &text("size = \"8KiB\"", vth),
+        "run.toml:2: ecc.levels.codec.size: \"8KiB\" is out of range\n  remedy: a value from 2KiB to 4KiB",
+    );
+    golden(
+        &format!("{}[timing]\ndecode = \"3us\"\n", text("", vth)),
+        "run.toml:6: timing.decode: no effect, because ecc.levels gives every read level its own decode\n  remedy: take \
+         timing.decode out, or set ecc.levels to a list of levels without decode: [{ rber_max = 0.005 }]",
+    );
+    golden(
+        "[ecc]\ndecoders = 0\n",
+        "run.toml:2: ecc.decoders: the number 0 is out of range\n  remedy: a value from 1 to 1024",
+    );
 }
 
 #[test]

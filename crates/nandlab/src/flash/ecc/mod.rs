@@ -8,11 +8,16 @@
 //! entries decode the same RBER, but each finds another RBER in the unit. An entry beyond the needed one may not decode
 //! the unit, so no read starts there (`read_levels/spec.rs`).
 
+//! Of a code (`ecc.levels = { codec = ... }`) level L is a read with L references at each boundary. All levels decode the
+//! same equivalent RBER, and a higher level finds a lower one in the unit (`reliability/soft.rs`, `codec.rs`).
+
+mod codec;
 mod start;
 
+pub use codec::{Codec, CodecSpec, Failures};
 pub use start::{Hints, RETRY_ROWS_MAX, RetryRow, RetryTable};
 
-use super::reliability::Entry;
+use super::reliability::{Condition, Entry, Reliability};
 use crate::base::geometry::KindTimes;
 use crate::base::units::Span;
 
@@ -25,6 +30,17 @@ pub struct EccSpec {
     pub start: StartLevel,
     /// The cost of a further try.
     pub retry: Retry,
+    /// The code, if the levels are those of a code.
+    pub codec: Option<CodecSpec>,
+    /// Decoders of the controller, each of which decodes one read at a time; `None`: one for every read.
+    pub decoders: Option<u32>,
+}
+
+impl EccSpec {
+    /// Read levels that are not those of a code, whole reads as further tries, and decoders for all reads.
+    pub fn of(levels: Vec<LevelSpec>, start: StartLevel) -> Self {
+        Self { levels, start, retry: Retry::Full, codec: None, decoders: None }
+    }
 }
 
 /// A read level: the RBER that it decodes, and the cost of a read at this level. A time that is `None` is that of
@@ -40,9 +56,21 @@ pub struct LevelSpec {
     pub transfer_ns: Option<Span>,
     /// Time of decoding a page or a part of it; `None`: that of `[timing]`.
     pub decode_ns: Option<Span>,
-    /// Of an entry of a read-retry table: the references with which the level reads. `None`: with the optimal references
-    /// of the page.
+    /// Of an entry of a read-retry table and of a level of a code: the references with which the level reads. `None`:
+    /// with the optimal references of the page.
     pub entry: Option<Entry>,
+    /// Time of sensing in addition to `sense`.
+    pub further: KindTimes,
+    /// Transfers of a page.
+    pub transfers: u32,
+}
+
+impl LevelSpec {
+    /// The level that decodes every RBER below a limit, with the times of `[timing]`.
+    pub fn new(rber_max: f64) -> Self {
+        let further = KindTimes::uniform(Span::ZERO);
+        Self { rber_max, sense: None, transfer_ns: None, decode_ns: None, entry: None, further, transfers: 1 }
+    }
 }
 
 /// `ecc.start`: the level at which a read starts.
@@ -98,8 +126,9 @@ pub struct Ecc {
     /// table has a single infinite limit.
     rber_max: Box<[f64]>,
     has_levels: bool,
-    /// Of a read-retry table, by level from level 1, the references.
+    /// Of a read-retry table and of a code, by level from level 1, the references.
     entries: Box<[Entry]>,
+    codec: Option<Codec>,
     start: StartLevel,
 }
 
@@ -110,7 +139,8 @@ impl Ecc {
         let has_levels = !limits.is_empty();
         let rber_max = if has_levels { limits } else { vec![f64::INFINITY] };
         let entries = spec.levels.iter().filter_map(|level| level.entry).collect();
-        Self { rber_max: rber_max.into(), has_levels, entries, start: spec.start }
+        let codec = spec.codec.as_ref().map(Codec::new);
+        Self { rber_max: rber_max.into(), has_levels, entries, codec, start: spec.start }
     }
 
     /// The number of levels.
@@ -131,7 +161,24 @@ impl Ecc {
         self.rber_max.iter().take_while(|&&limit| rber >= limit).count() as u8 + 1
     }
 
-    /// The entries of the read-retry table, by level from level 1. Empty if the levels are read levels.
+    /// The level at which a page in the state `page` would be decoded if no failure were drawn; the number of levels + 1
+    /// if no level does. `carried`: the RBER of errors that `page` does not include.
+    pub fn level_at(&self, reliability: &mut Reliability, page: &Condition, carried: f64) -> u8 {
+        if self.codec.is_none() {
+            return self.level_for(reliability.rber(page) + carried);
+        }
+        let decodes = |&entry: &usize| reliability.rber_read_with(page, entry) + carried < self.limit();
+        (0..self.entries.len()).find(decodes).unwrap_or(self.entries.len()) as u8 + 1
+    }
+
+    /// The code whose levels these are.
+    #[inline(always)]
+    pub fn codec(&self) -> Option<&Codec> {
+        self.codec.as_ref()
+    }
+
+    /// The references of the levels of a read-retry table or of a code, from level 1. Empty for read levels that read
+    /// with the optimal references of the page.
     #[inline(always)]
     pub fn entries(&self) -> &[Entry] {
         &self.entries
@@ -140,12 +187,12 @@ impl Ecc {
     /// Whether the first entry of a read-retry table follows its last one in the order of tries.
     #[inline(always)]
     pub fn wraps_around(&self) -> bool {
-        self.start == StartLevel::LastGood && !self.entries.is_empty()
+        self.start == StartLevel::LastGood && !self.entries.is_empty() && self.codec.is_none()
     }
 
-    /// The least RBER that no level decodes; infinite without a level table.
+    /// The least RBER that no level decodes, of a code the equivalent RBER; infinite without a level table.
     pub fn limit(&self) -> f64 {
-        self.rber_max[self.rber_max.len() - 1]
+        self.codec.as_ref().map_or(self.rber_max[self.rber_max.len() - 1], Codec::limit)
     }
 
     /// Whether the start policy needs the level of each unit's last read.
@@ -183,17 +230,15 @@ mod tests {
 
     #[test]
     fn a_level_decodes_every_rber_below_its_limit() {
-        let level =
-            |rber_max| LevelSpec { rber_max, sense: None, transfer_ns: None, decode_ns: None, entry: None };
-        let levels = [0.005, 0.006, 0.008, 0.009, 0.01, 0.012, 0.013].map(level).to_vec();
-        let ecc = Ecc::new(&EccSpec { levels, start: StartLevel::First, retry: Retry::Full });
+        let levels = [0.005, 0.006, 0.008, 0.009, 0.01, 0.012, 0.013].map(LevelSpec::new).to_vec();
+        let ecc = Ecc::new(&EccSpec::of(levels, StartLevel::First));
         // LaLDPC, Table II: an RBER at the limit of a level needs the next level.
         for (rber, level) in
             [(0.0, 1), (0.00499, 1), (0.005, 2), (0.006, 3), (0.00761, 3), (0.0129, 7), (0.013, 8)]
         {
             assert_eq!(ecc.level_for(rber), level, "{rber}");
         }
-        let none = Ecc::new(&EccSpec { levels: vec![], start: StartLevel::First, retry: Retry::Full });
+        let none = Ecc::new(&EccSpec::of(vec![], StartLevel::First));
         assert!(!none.has_levels() && none.levels() == 1 && none.level_for(0.5) == 1);
     }
 }

@@ -9,14 +9,17 @@
 mod grid;
 mod layers;
 mod noise;
+mod soft;
 mod table;
 mod variation;
 mod vth;
 mod vth_tlc;
 
 pub use layers::LayerFactors;
+pub use soft::{Centre, Placement, Soft};
 pub use table::{RberTable, TableError};
 pub use variation::PageVariation;
+pub(super) use variation::{hash, quantile};
 pub use vth::{PerKind, Susceptible, Vth};
 pub use vth_tlc::VthTlc;
 
@@ -139,7 +142,7 @@ pub struct LayerSpread {
     pub worst: f64,
 }
 
-/// The read references of an entry of a read-retry table.
+/// The read references of a read level that has its own: of an entry of a read-retry table, or of soft sensing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Entry {
     /// The optimum of data of this age, in seconds, at the wear of the block.
@@ -148,6 +151,8 @@ pub enum Entry {
     /// reference at the mean of the highest state would be lowered, in 512ths of the highest voltage. The distance is
     /// proportional to the height of the reference above the erased state.
     Lowered(f64),
+    /// Several references at each boundary. The RBER of such a read is the equivalent one (`soft.rs`).
+    Soft(Soft),
 }
 
 /// The history of a page, on which its RBER depends.
@@ -212,6 +217,7 @@ impl Exact {
             (Self::Mlc(vth), Entry::Aged(read_for_s)) => {
                 by_kind(vth.rber_read_for(pe_cycles, age_s, read_for_s.into()))
             }
+            (Self::Mlc(vth), Entry::Soft(soft)) => by_kind(vth.equivalent(pe_cycles, age_s, &soft)),
             (Self::Mlc(_), Entry::Lowered(_)) => {
                 unreachable!("a spec has equal steps only with vth-tlc")
             }
@@ -237,7 +243,7 @@ struct VthModel<const FIRST: u32> {
     rber: Grid<3, FIRST>,
     /// The RBER at the references of unaged data.
     sensed: Grid<3, FIRST>,
-    /// By entry of the read-retry table: the entry, and the RBER at its references.
+    /// By read level that has its own references: these, and the RBER at them.
     entries: Vec<(Entry, Grid<3, FIRST>)>,
     susceptible: Grid<3, FIRST>,
 }
@@ -299,6 +305,14 @@ impl<const FIRST: u32> VthModel<FIRST> {
         let (references, grid) = &mut self.entries[entry];
         let compute = |pe_cycles: f64, age_s: f64| exact.rber_read_with(pe_cycles, age_s, *references);
         grid.at(which, page.pe_cycles, page.age_s, compute)
+    }
+
+    /// The share that counts of an RBER which is not the model's, at the references of an entry.
+    fn gain(&self, entry: usize) -> f64 {
+        match self.entries[entry].0 {
+            Entry::Soft(soft) => soft.gain,
+            Entry::Aged(_) | Entry::Lowered(_) => 1.0,
+        }
     }
 
     fn add_entries(&mut self, entries: &[Entry]) {
@@ -369,7 +383,7 @@ impl Reliability {
         self.with_disturbance(aged, page)
     }
 
-    /// Adds the entries of a read-retry table for [`Reliability::rber_read_with`]. A model without voltages has no use
+    /// Adds the entries of a read-retry table or of soft sensing for [`Reliability::rber_read_with`]. A model without voltages has no use
     /// for them.
     pub fn with_entries(mut self, entries: &[Entry]) -> Self {
         match &mut self.model {
@@ -380,15 +394,16 @@ impl Reliability {
         self
     }
 
-    /// The RBER of a page, 0 to 0.5, read with entry `entry` of the read-retry table ([`Reliability::with_entries`]). It
-    /// has the precision of [`Reliability::rber`].
+    /// The RBER of a page, 0 to 0.5, read with entry `entry` of the read-retry table or of soft sensing
+    /// ([`Reliability::with_entries`]). It has the precision of [`Reliability::rber`]. Of soft sensing it is the
+    /// equivalent RBER, and disturbance counts with [`Soft::gain`].
     pub fn rber_read_with(&mut self, page: &Condition, entry: usize) -> f64 {
-        let aged = match &mut self.model {
-            Model::Vth(model) => model.rber_read_with(page, entry),
-            Model::Young(model) => model.rber_read_with(page, entry),
+        let (aged, gain) = match &mut self.model {
+            Model::Vth(model) => (model.rber_read_with(page, entry), model.gain(entry)),
+            Model::Young(model) => (model.rber_read_with(page, entry), model.gain(entry)),
             Model::None | Model::Table(_) => return self.rber(page),
         };
-        self.with_disturbance(aged, page)
+        self.with_disturbance_at(aged, page, gain)
     }
 
     /// The RBER of a page after `page.copybacks` copybacks in a row and then `page.age_s` of retention, 0 to 0.5: the
@@ -429,8 +444,12 @@ impl Reliability {
     }
 
     fn with_disturbance(&self, aged: f64, page: &Condition) -> f64 {
+        self.with_disturbance_at(aged, page, 1.0)
+    }
+
+    fn with_disturbance_at(&self, aged: f64, page: &Condition, gain: f64) -> f64 {
         let reads = self.read_disturb * f64::from(page.reads);
         let copybacks = self.copyback_error * f64::from(page.copybacks);
-        (aged + reads + copybacks).min(RBER_MAX)
+        (aged + gain * (reads + copybacks)).min(RBER_MAX)
     }
 }

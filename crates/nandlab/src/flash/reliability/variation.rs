@@ -56,9 +56,9 @@ impl PageVariation {
     }
 }
 
-/// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014) of the number of a page's first unit.
+/// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014) of a number, such as that of a page's first unit.
 #[inline]
-fn hash(key: u64, page: u32) -> u64 {
+pub(in crate::flash) fn hash(key: u64, page: u32) -> u64 {
     let mut bits = key.wrapping_add(u64::from(page).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -66,7 +66,7 @@ fn hash(key: u64, page: u32) -> u64 {
 }
 
 /// The z below which the share `share` of the standard normal distribution lies, by bisection.
-fn quantile(share: f64) -> f64 {
+pub(in crate::flash) fn quantile(share: f64) -> f64 {
     let (mut low, mut high) = (-9.0, 9.0);
     for _ in 0..60 {
         let middle = f64::midpoint(low, high);

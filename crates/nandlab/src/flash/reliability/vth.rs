@@ -26,6 +26,7 @@
 
 use super::VthSpec;
 use super::noise::Noise;
+use super::soft::{Centre, Placement, Soft, equivalent, references as soft_references};
 
 /// Middle and sigma of the erased state, in volts; the middle is x0 of Eq. 1.
 const ERASED: (f64, f64) = (1.4, 0.35);
@@ -103,6 +104,26 @@ impl Vth {
             (Some(others), Some(states)) => Self::rber_at(&states, references(&others)),
             _ => PerKind { lsb: 0.5, msb: 0.5 },
         }
+    }
+
+    /// The equivalent RBER of the pages with soft sensing; 0 to 0.5.
+    pub fn equivalent(&self, pe_cycles: f64, age_s: f64, soft: &Soft) -> PerKind {
+        let centre_s = if soft.centre == Centre::Optimal { age_s } else { 0.0 };
+        let (Some(states), Some(centres)) =
+            (self.states(pe_cycles, age_s), self.references(pe_cycles, centre_s))
+        else {
+            return PerKind { lsb: 0.5, msb: 0.5 };
+        };
+        let designed = match soft.placement {
+            Placement::Designed { pe_cycles, age_s } => self.states(pe_cycles.into(), age_s.into()),
+            Placement::Equidistant(_) | Placement::MostInformative => None,
+        };
+        let designed = designed.map(|states| (states, references(&states)));
+        let designed = designed.as_ref().map(|(states, optimal)| (&states[..], &optimal[..]));
+        let references = soft_references(soft, &states, &centres, designed);
+        let [lsb, msb] =
+            [&[1][..], &[0, 2]].map(|sensed| equivalent(&states, sensed, &references, soft.ratio));
+        PerKind { lsb, msb }
     }
 
     /// The RBER of the pages of cells in these states, read at these references.

@@ -48,6 +48,7 @@
 //! The model is meant for up to 10,000 P/E cycles. Once the states are out of order, the RBER is 0.5.
 
 use super::noise::Noise;
+use super::soft::{Centre, Placement, Soft, equivalent, references as soft_references};
 use super::vth::{SENSING_STEPS, State, crossing, share_near};
 use super::{EarlyLoss, Entry, VthTlcSpec};
 
@@ -106,8 +107,29 @@ impl VthTlc {
         }
     }
 
-    /// As [`VthTlc::rber`], but with the read references of an entry of a read-retry table.
+    /// The equivalent RBER of LSB, CSB and MSB pages with soft sensing; 0 to 0.5.
+    pub fn equivalent(&self, pe_cycles: f64, age_s: f64, soft: &Soft) -> [f64; 3] {
+        let centre_s = if soft.centre == Centre::Optimal { age_s } else { 0.0 };
+        let (Some(states), Some(centres)) =
+            (self.states(pe_cycles, age_s), self.references(pe_cycles, centre_s))
+        else {
+            return [0.5; 3];
+        };
+        let designed = match soft.placement {
+            Placement::Designed { pe_cycles, age_s } => self.states(pe_cycles.into(), age_s.into()),
+            Placement::Equidistant(_) | Placement::MostInformative => None,
+        };
+        let designed = designed.map(|states| (states, references(&states)));
+        let designed = designed.as_ref().map(|(states, optimal)| (&states[..], &optimal[..]));
+        let references = soft_references(soft, &states, &centres, designed);
+        SENSED.map(|sensed| equivalent(&states, sensed, &references, soft.ratio))
+    }
+
+    /// As [`VthTlc::rber`], but with the read references of an entry of a read-retry table, or as [`VthTlc::equivalent`].
     pub fn rber_read_with(&self, pe_cycles: f64, age_s: f64, entry: Entry) -> [f64; 3] {
+        if let Entry::Soft(soft) = entry {
+            return self.equivalent(pe_cycles, age_s, &soft);
+        }
         match (self.references_of(pe_cycles, entry), self.states(pe_cycles, age_s)) {
             (Some(references), Some(states)) => rber_at(&states, references),
             _ => [0.5; 3],
@@ -115,11 +137,12 @@ impl VthTlc {
     }
 
     /// The read references of an entry of a read-retry table at this wear. `None` if the states of unaged data are out
-    /// of order, or lowering has brought the references out of order.
+    /// of order, lowering has brought the references out of order, or the entry has several references at a boundary.
     pub fn references_of(&self, pe_cycles: f64, entry: Entry) -> Option<[f64; 7]> {
         let lowered = match entry {
             Entry::Aged(age_s) => return self.references(pe_cycles, age_s.into()),
             Entry::Lowered(lowered) => lowered,
+            Entry::Soft(_) => return None,
         };
         let mut references = self.references(pe_cycles, 0.0)?;
         for (boundary, reference) in references.iter_mut().enumerate() {
