@@ -133,6 +133,25 @@ def levels() -> Drawing:
     return d
 
 
+def references() -> Drawing:
+    """Three read references around the boundary of two states, and the regions between them."""
+    d = Drawing(680, 215, "Two states, three read references around their boundary, and the four regions between them")
+
+    def state(middle: float) -> None:
+        d.arrow(*((x, 150 - 110 * math.exp(-(((x - middle) / 75) ** 2) / 2)) for x in range(20, 660, 5)), head=False)
+
+    state(225)
+    state(455)
+    d.arrow((20, 150), (660, 150))
+    d.text(650, 168, "threshold voltage", "end", small=True)
+    for number, x in enumerate((300, 340, 380), 1):
+        d.arrow((x, 20), (x, 178), head=False)
+        d.text(x, 14, str(number), "middle", small=True)
+    for x, text in ((180, "surely 1"), (320, "1?"), (360, "0?"), (520, "surely 0")):
+        d.text(x, 200, text, "middle")
+    return d
+
+
 def copyback() -> Drawing:
     """Copybacks in a row, and the copy that corrects."""
     d = Drawing(680, 150, "A page is copied back within its plane up to a limit, then moved off-chip and corrected")
@@ -275,6 +294,36 @@ def rber() -> str:
     return chart_svg(chart.properties(width=480, height=260))
 
 
+def code_levels() -> str:
+    """The RBER that each level of the shipped codes of 4 KiB decodes, at a Gaussian boundary."""
+    import altair as alt
+
+    rows = []
+    for rate in ("8/9", "16/17"):
+        for placement, name in (("equidistant", "equidistant"), ("mmi", "most information")):
+            codec = f'{{ codec = {{ rate = "{rate}", references = "{placement}", fer = 0.01 }} }}'
+            spec = nandlab.load(
+                f'[drive]\npreset = "laldpc-32g"\n[ecc]\nlevels = {codec}\n[reliability]\nrber = "vth"\n'
+            )
+            limits = nandlab.reliability(spec, pe_cycles=[1000], retention=["1d"]).levels["rber_max"]
+            rows += [
+                {"level": level, "rber": float(limit), "code": f"{rate}, {name}"}
+                for level, limit in enumerate(limits.tolist(), 1)
+            ]
+    laldpc = (0.005, 0.006, 0.008, 0.009, 0.010, 0.012, 0.013)
+    rows += [{"level": level, "rber": rber, "code": "LaLDPC, Table II"} for level, rber in enumerate(laldpc, 1)]
+    chart = (
+        alt.Chart(_data(rows))
+        .mark_line(point=True)
+        .encode(
+            x=alt.X("level:O", title="references at each boundary"),
+            y=alt.Y("rber:Q", title="RBER decoded"),
+            color=alt.Color("code:N", title="rate and placement", sort=None),
+        )
+    )
+    return chart_svg(chart.properties(width=440, height=260))
+
+
 def _data(rows: Sequence[Mapping[str, object]]) -> Any:
     import altair as alt
 
@@ -294,10 +343,11 @@ DRAWINGS: dict[str, Callable[[], Drawing]] = {
     "phases": phases,
     "blocks": blocks,
     "levels": levels,
+    "references": references,
     "copyback": copyback,
     "partial-refresh": partial_refresh,
     "outage": outage,
     "windows": windows,
 }
 #: The charts, by the name of the file in pictures/.
-CHARTS: dict[str, Callable[[], str]] = {"waf-by-op": waf_by_op, "rber": rber}
+CHARTS: dict[str, Callable[[], str]] = {"waf-by-op": waf_by_op, "rber": rber, "code-levels": code_levels}

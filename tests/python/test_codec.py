@@ -80,7 +80,7 @@ def test_the_mixture_is_the_binomial_sum_and_says_what_it_extrapolates(measured)
     # The rates rise, the lowest ones are extrapolated, and what is called measured does not go below what frames allow.
     assert (np.diff(mixture.rates) > 0).all()
     assert not mixture.known[0] and mixture.known[-1]
-    assert 0.01 < mixture.rate_min < 0.2
+    assert 0.001 < mixture.rate_min < 0.05
     data = json.loads((measured.path / "codec.json").read_text())
     assert [row["extrapolated"] for row in data["mixture"]["curve"]] == (~mixture.known).tolist()
 

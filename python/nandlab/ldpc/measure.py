@@ -28,6 +28,8 @@ BOUNDARY = 0.01
 KNOWN = 10
 #: The largest share of a rate that may come from numbers of errors at which fewer failures were seen.
 UNSEEN = 0.1
+#: How many times as many frames are sent where failures are rare.
+RARE = 8
 #: Values of the curve of hard decisions.
 _CURVE = 60
 
@@ -285,6 +287,12 @@ def _mixed(
     numbers = [round(middle) + at * step for at in range(-8, 33)]
     asked = [(At(1, 0.0, errors), frames) for errors in numbers if errors > 0]
     found = parts.measure(asked, report)
+    # Where failures are rare, more frames: down to the first number of errors at which these do not show enough either.
+    for at, _ in reversed(asked):
+        if found[at].failed < KNOWN:
+            found |= parts.measure([(at, RARE * frames)], report)
+            if found[at].failed < KNOWN:
+                break
     points = tuple((at.errors, found[at]) for at, _ in asked)
     rbers = boundary * np.geomspace(0.6, 1.25, _CURVE)
     plain = [(errors, counts.frames, counts.failed) for errors, counts in points]

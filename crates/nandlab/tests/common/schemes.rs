@@ -131,6 +131,10 @@ impl Schemes {
             start_level(seed, laldpc, start[pick(3) as usize]),
             ["full", "full", "incremental"][pick(3) as usize]
         );
+        let levels = match code(seed) {
+            Some(code) => levels.replacen("levels = 'laldpc'\n", &code, 1),
+            None => levels,
+        };
         let needs_levels = ["full_strength", "ec-cache", "partial"].iter().any(|word| refresh.contains(word));
         let levels = if is_tlc && !needs_levels { retry_table(seed).unwrap_or(levels) } else { levels };
         // Ages reach 3000 days. At this age the last read level does not decode some pages.
@@ -387,6 +391,29 @@ fn start_level(seed: u64, laldpc: bool, drawn: &str) -> String {
         ),
         _ => format!("'{drawn}'"),
     }
+}
+
+/// Returns the read levels of a code, and a number of decoders; `None` for three quarters of the seeds. The choice has a
+/// random stream of its own.
+fn code(seed: u64) -> Option<String> {
+    let mut stream = Stream::new(seed, "code");
+    let mut pick = |choices: &[&'static str]| choices[stream.below(choices.len() as u64) as usize];
+    let is_drawn = pick(&["yes", "no", "no", "no"]) == "yes";
+    let placement = pick(&[
+        "'equidistant'",
+        "'equidistant', centre = 'default'",
+        "'mmi'",
+        "{ mmi-at = { pe = 3000, age = '90d' } }, centre = 'default'",
+    ]);
+    let (rate, fer) = (pick(&["8/9", "16/17"]), pick(&["'drawn'", "0.01"]));
+    let (transfer, iteration) = (pick(&["raw", "regions"]), pick(&["0us", "600ns", "5us"]));
+    let decoders = pick(&["'unlimited'", "1", "2"]);
+    is_drawn.then(|| {
+        format!(
+            "levels = {{ codec = {{ rate = '{rate}', size = '2KiB', references = {placement}, fer = {fer}, transfer = \
+             '{transfer}', iteration = '{iteration}' }} }}\ndecoders = {decoders}\n"
+        )
+    })
 }
 
 /// Returns a read-retry table with its start policy; `None` for two thirds of the seeds. The choice has a random stream
