@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from nandlab import _core
 from nandlab.errors import OutputError
+from nandlab.whole import write_file
 
 #: Frames of a part: a fraction of a second of one processor.
 PART = 250
@@ -65,7 +66,7 @@ class Parts:
         if self._path.exists():
             self._read(head)
         else:
-            self._path.write_text(head + "\n", encoding="utf-8")
+            write_file(self._path, f"{head}\n".encode())
 
     @property
     def kept(self) -> int:

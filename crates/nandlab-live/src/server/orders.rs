@@ -1,8 +1,7 @@
 //! Orders from outside the protocol, over a Unix socket of their own.
 //!
-//! An order is a line with a word: `stat`, `smart`, `cut`, `restore`, `cut-in-recovery`, `detect`, `mark` or `stop`. A text may
-//! follow `mark`, and a time in nanoseconds follows `cut-in-recovery`. The answer is a line of JSON: an object with the key
-//! `ok` or `error`.
+//! An order is a line with a word, such as `stat`. A text may follow the word of a mark, and a time in nanoseconds follows that
+//! of a cut in recovery. The answer is a line of JSON: an object with the key `ok` or `error`.
 
 use rustix::buffer::spare_capacity;
 use rustix::fd::OwnedFd;
