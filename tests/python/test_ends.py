@@ -378,7 +378,7 @@ def test_no_file_is_written_directly_under_its_final_name():
         'whole.py: with open(path, "xb") as file:',
         "power_test/forker.py: path.write_text(text)",
         # A journal: a last line that is not whole is dropped.
-        'ldpc/parts.py: with ThreadPoolExecutor(self._workers) as pool, self._path.open("a", encoding="utf-8") as file:',
+        'ldpc/parts.py: with ThreadPoolExecutor(self._workers) as pool, self._path.open("a", encoding="utf-8") as file:',  # noqa: E501
         'study/store.py: self._lock = open(path / ".lock", "w")  # noqa: SIM115  # held until close()',
         'study/work.py: with open(partial, "r+b" if offset else "wb") as out:',
     }
