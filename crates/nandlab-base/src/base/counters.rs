@@ -319,6 +319,8 @@ macro_rules! counters {
             }
         }
 
+        $crate::value! { $name { $($field),+ } }
+
         impl $crate::base::counters::CounterSet for $name {
             const DECLARED: &'static [$crate::base::counters::Declared] = &[$(
                 $crate::base::counters::Declared::new(

@@ -1,6 +1,8 @@
 //! The ids of a drive's parts, units and requests. `base::geometry::Geometry` of the crate `nandlab` says how the ids
 //! of the parts and units follow from each other.
 
+use super::state::value;
+
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -15,6 +17,8 @@ macro_rules! id {
                 self.0 as usize
             }
         }
+
+        value! { $name { ..tuple number } }
     };
 }
 

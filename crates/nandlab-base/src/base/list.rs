@@ -1,6 +1,7 @@
 //! Doubly linked lists of slots, in the order of use.
 
 use super::slab::{Id, Node, Slab};
+use super::state::value;
 
 /// The number that stands for "no slot".
 const NONE: u32 = u32::MAX;
@@ -123,3 +124,6 @@ impl List {
         self.len -= 1;
     }
 }
+
+value! { Link { before, after } }
+value! { List { first, last, len } }

@@ -16,6 +16,7 @@
 //! A request is complete when the host has its completion. A request that has failed promises nothing.
 
 use super::ids::Lpn;
+use super::state::value;
 
 /// The strength of a promise, the strongest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -80,3 +81,6 @@ pub struct Recovered<'a> {
     /// Returns the content of a unit.
     pub content: &'a dyn Fn(Lpn) -> Content,
 }
+
+value! { Promise enum { Covered, Acknowledged, InFlight } }
+value! { Lost { lpn, promise, sequence, is_trim, was_in_flash } }

@@ -1,6 +1,6 @@
 //! Types that any room may use and that depend on no room: time and other units of measurement, ids, page kinds,
 //! requests, lists, slabs, steps of work, hash tables, large arrays, random streams and draws, numbers as text, texts
-//! from outside in messages, counters, sections of results, notes and descriptions of policies.
+//! from outside in messages, states as bytes, counters, sections of results, notes and descriptions of policies.
 
 pub mod binomial;
 pub mod counters;
@@ -17,6 +17,7 @@ pub mod request;
 pub mod rng;
 pub mod section;
 pub mod slab;
+pub mod state;
 pub mod steps;
 pub mod text;
 pub mod units;

@@ -1,5 +1,6 @@
 //! A request from the host, and its completion.
 
+use super::state::value;
 use crate::base::units::Time;
 
 /// The operation that the host requests.
@@ -149,3 +150,9 @@ pub struct Completion {
     /// Why the request, or a part of it, has failed; `None` for a successful request.
     pub failed: Option<FailReason>,
 }
+
+value! { Op enum { Read, Write, Trim, Flush } }
+value! { Tag { queue, placement } }
+value! { Request { arrival, op, fua, offset, len, tag } }
+value! { FailReason enum { Uncorrectable, WornOut, PowerLost } }
+value! { Completion { id, request, completed, failed } }

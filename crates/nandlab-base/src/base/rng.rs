@@ -3,6 +3,7 @@
 //! Every user of randomness owns a stream, which follows from the run's seed and the user's name, such as its spec
 //! key. So replacing one policy does not change the draws of another.
 
+use super::state::{State, StateError, StateReader, StateWriter, Value};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
@@ -36,5 +37,22 @@ impl Stream {
     #[inline]
     pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+    }
+}
+
+/// The state is the key, the number of the stream, and the number of words that have been drawn.
+impl State for Stream {
+    fn save_state(&self, out: &mut StateWriter<'_>) {
+        let Self(random) = self;
+        (random.get_seed(), random.get_stream(), random.get_word_pos()).save(out);
+    }
+
+    fn load_state(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
+        let (seed, stream, drawn) = Value::load(from)?;
+        let mut random = ChaCha8Rng::from_seed(seed);
+        random.set_stream(stream);
+        random.set_word_pos(drawn);
+        self.0 = random;
+        Ok(())
     }
 }

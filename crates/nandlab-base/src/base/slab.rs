@@ -2,6 +2,7 @@
 //!
 //! An index into a slab has a niche, so an `Option` of an index takes four bytes.
 
+use super::state::{State, StateError, StateReader, StateWriter, Value, state_of_value};
 use super::steps::step;
 use std::fmt;
 use std::marker::PhantomData;
@@ -231,6 +232,45 @@ impl<T: Node + Copy> Fifo<T> {
                 self.ends = Some((first, if last == slot { before } else { last }));
             }
         }
+    }
+}
+
+impl<T> Value for Id<T> {
+    fn save(&self, out: &mut StateWriter<'_>) {
+        self.0.get().save(out);
+    }
+
+    fn load(from: &mut StateReader<'_>) -> Result<Self, StateError> {
+        let number = NonZeroU32::new(u32::load(from)?);
+        number.map(|number| Self(number, PhantomData)).ok_or(StateError::Damaged("a slot has no number"))
+    }
+}
+
+state_of_value! { Id<T> where T }
+
+impl<T> Value for Fifo<T> {
+    fn save(&self, out: &mut StateWriter<'_>) {
+        self.ends.save(out);
+    }
+
+    fn load(from: &mut StateReader<'_>) -> Result<Self, StateError> {
+        Ok(Self { ends: Value::load(from)? })
+    }
+}
+
+state_of_value! { Fifo<T> where T }
+
+impl<T: Value> State for Slab<T> {
+    fn save_state(&self, out: &mut StateWriter<'_>) {
+        let Self { slots, free, live } = self;
+        (slots.save(out), free.save(out), live.save(out));
+    }
+
+    fn load_state(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
+        let Self { slots, free, live } = self;
+        slots.load_state(from)?;
+        free.load_state(from)?;
+        live.load_state(from)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Units of measurement: types for simulated time in nanoseconds, and constants for times and sizes.
 
+use super::state::value;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Sub, SubAssign};
 
@@ -189,6 +190,9 @@ pub fn share_of(share: f64, units: u32) -> u32 {
 pub fn transfer_ns(bytes: u64, ns_per_byte: f64) -> Span {
     Span(libm::ceil(bytes as f64 * ns_per_byte) as u64)
 }
+
+value! { Time { ..tuple ns } }
+value! { Span { ..tuple ns } }
 
 #[cfg(test)]
 mod tests {

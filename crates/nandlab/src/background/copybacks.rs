@@ -2,6 +2,7 @@
 //! every plane of a die.
 
 use crate::base::geometry::UnitId;
+use crate::base::state::state;
 use crate::core::Core;
 use crate::probe::Probe;
 use std::collections::VecDeque;
@@ -70,3 +71,5 @@ impl Waiting {
         self.planes.iter_mut().for_each(VecDeque::clear);
     }
 }
+
+state! { Waiting { planes, sources } }

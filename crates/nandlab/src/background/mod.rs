@@ -35,6 +35,7 @@ mod stats;
 mod tests;
 mod wear;
 
+use crate::base::state::{state, value};
 pub(crate) use wear::Laggard;
 
 pub use stats::{GcStats, VictimMs, VictimStats};
@@ -563,4 +564,36 @@ impl Background {
             self.continue_background(core, path, schemes, lane);
         }
     }
+}
+
+value! {
+    Job {
+        cause,
+        class,
+        is_urgent,
+        is_paced,
+        blocks_from,
+        is_blocking,
+        is_erasing,
+        gains,
+        is_of_map,
+        copyback,
+        promises,
+        stays,
+        start,
+        next_unit,
+        prefetched,
+        prefetch_at,
+        rest,
+        copies,
+        reads,
+        is_ahead,
+        copied,
+        times,
+    }
+}
+state! {
+    Background { jobs, waiting, stats, victim_stats }
+    parts { pacing, wear }
+    fixed { gc, copies_max }
 }

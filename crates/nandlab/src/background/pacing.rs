@@ -42,6 +42,7 @@
 //! shortage (`Background::go_on`), so GC stays no victim ahead.
 
 use crate::base::geometry::LaneId;
+use crate::base::state::{state, value};
 use crate::core::Core;
 use crate::probe::Probe;
 use crate::sched::SHARES;
@@ -217,6 +218,9 @@ impl Pacing {
         core.set_share(lane, share);
     }
 }
+
+value! { Task { valid, units, room, between, at_program, lag, at_emptied, is_between, jobs } }
+state! { Pacing { tasks } fixed { buffer } }
 
 #[cfg(test)]
 mod tests {

@@ -6,5 +6,5 @@ pub mod stripes;
 
 pub use nandlab_base::base::{
     binomial, counters, huge, ids, list, lost, note, number_map, numbers, page_kind, policy, request, rng,
-    section, slab, steps, units, words,
+    section, slab, state, steps, units, words,
 };

@@ -1,6 +1,7 @@
 //! The capacitor: its energy and its ageing. Sections and equations are those of the aging-capacitor paper.
 
 use super::CapacitorSpec;
+use crate::base::state::state;
 
 /// Share of the rated capacitance lost in [`RATED_S`] seconds at [`RATED_C`] degrees Celsius (Section II-B).
 const RATED_LOSS: f64 = 0.30;
@@ -165,6 +166,22 @@ impl Capacitor {
     /// to 5).
     pub fn spent_j(&self, controller_ns: f64, program_ns: f64) -> f64 {
         (self.controller_w * controller_ns + self.program_w * program_ns) * 1e-9
+    }
+}
+
+state! {
+    Capacitor { cycles }
+    fixed {
+        capacitance_f,
+        voltage_v,
+        voltage_min_v,
+        efficiency,
+        esr_ohm,
+        load_w,
+        age_s,
+        temperature,
+        controller_w,
+        program_w,
     }
 }
 

@@ -15,6 +15,7 @@ mod stats;
 #[cfg(test)]
 mod tests;
 
+use crate::base::state::{state, value};
 pub use ageing::Capacitor;
 pub use budget::budget_share;
 pub use cost::{Conditions, FlushCost, GcCost};
@@ -475,4 +476,28 @@ impl PowerBackup {
             core.wake(Wake::CacheRoom);
         }
     }
+}
+
+value! { Stage enum { Charged, Syncing, Draining, Settling, Recharging } }
+value! { Clock { seconds_per_ns, skipped_s } }
+value! { Drain { units, by_die, under_way, next_slot, program_ns, with_transfers_ns } }
+value! { Guard { from, lanes_left, done } }
+state! {
+    PowerBackup {
+        detections,
+        stage,
+        cut_at,
+        clock,
+        due,
+        is_overdue,
+        budget,
+        wants_room,
+        recharged_at,
+        now,
+        found,
+        drain,
+        guard,
+    }
+    parts { capacitor }
+    fixed { spec, is_measured, vsm_programs, gc_in_flush, cost, concurrency }
 }

@@ -2,6 +2,7 @@
 
 use super::CapacitorState;
 use crate::base::numbers::number;
+use crate::base::state::value;
 use crate::base::units::Time;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -165,5 +166,21 @@ impl CapacitorState {
                 last: detections.last().map(|last| last.summary(cache_units)),
             },
         }
+    }
+}
+
+value! {
+    Detection {
+        due,
+        began,
+        drained_from,
+        empty,
+        recharged,
+        pages,
+        host_pages,
+        energy_j,
+        drained_j,
+        measured,
+        budget,
     }
 }

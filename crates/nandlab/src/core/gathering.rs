@@ -27,6 +27,7 @@ use super::read::SubRead;
 use super::{Core, Program};
 use crate::base::counters::counters;
 use crate::base::geometry::{LaneId, Lpn, SuperblockId, UnitId};
+use crate::base::state::{state, value};
 use crate::flash::{DEAD_LPN, Shapes, Stamp};
 use crate::ftl::{AllocatedUnit, StreamId};
 use crate::probe::Probe;
@@ -418,4 +419,10 @@ impl<P: Probe> Core<P> {
     pub(super) fn unit_bytes(&self) -> u32 {
         if self.gathering.joins_reads { self.geometry.unit_bytes } else { 0 }
     }
+}
+
+value! { OpenProgram { first, last, buffered } }
+state! {
+    Gathering { programs, due, reads, buffered, next_is_buffered, stats }
+    fixed { streams, joins_reads }
 }

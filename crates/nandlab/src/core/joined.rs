@@ -1,6 +1,7 @@
 //! The flash reads of an event, found by page.
 
 use crate::base::geometry::UnitId;
+use crate::base::state::{state, value};
 use crate::base::steps::step;
 use crate::sched::Slot;
 use std::iter::successors;
@@ -107,6 +108,9 @@ impl Joined {
         self.reads.clear();
     }
 }
+
+value! { FlashRead { unit, first, last, older } }
+state! { Joined { reads, newest } }
 
 #[cfg(test)]
 mod tests {

@@ -3,6 +3,7 @@
 
 use crate::base::geometry::UnitId;
 use crate::base::huge::Huge;
+use crate::base::state::state;
 
 /// By unit, the RBER of its known errors, 0 to 1; empty if no mechanism keeps known errors.
 #[derive(Debug)]
@@ -43,3 +44,5 @@ impl KnownErrors {
         }
     }
 }
+
+state! { KnownErrors { ..tuple errors } }

@@ -2,6 +2,7 @@
 
 use crate::base::geometry::{Lpn, SuperblockId};
 use crate::base::huge::Huge;
+use crate::base::state::state;
 use crate::flash::Ecc;
 
 /// Read levels by unit, by superblock and of the whole drive; 0: not known. The table by unit is empty if the cached
@@ -92,3 +93,5 @@ impl ReadLevels {
         self.superblocks.len() as u64
     }
 }
+
+state! { ReadLevels { units, superblocks, drive } fixed { forgets_translation_pages } }

@@ -1,5 +1,6 @@
 //! Counts of flash operations.
 
+use crate::base::state::value;
 use crate::sched::{Cause, FlashOp};
 
 /// The pages that have been read, programmed and copied back, and the blocks that have been erased, by kind of
@@ -43,3 +44,5 @@ impl Operations {
         programs[Cause::Host as usize] + programs[Cause::Sync as usize]
     }
 }
+
+value! { Operations { ..tuple counts } }

@@ -3,6 +3,7 @@
 use super::Core;
 use crate::base::geometry::{Lpn, UnitId};
 use crate::base::huge::Huge;
+use crate::base::state::state;
 use crate::probe::Probe;
 
 /// The mark of a unit while part of its data is on its way to another unit, and not yet there.
@@ -118,3 +119,5 @@ impl<P: Probe> Core<P> {
         Some(lpn)
     }
 }
+
+state! { Parts { ..tuple others } }

@@ -2,6 +2,7 @@
 
 use crate::base::geometry::UnitId;
 use crate::base::huge::Huge;
+use crate::base::state::state;
 
 /// Number of host reads of each unit since its program, up to 255; empty if no mechanism needs the counts.
 #[derive(Debug)]
@@ -54,3 +55,5 @@ impl ReadCounts {
         self.reads.fill(0);
     }
 }
+
+state! { ReadCounts { reads } fixed { hot_reads } }

@@ -15,6 +15,7 @@
 //! ([`Mechanism::SECTION`](super::Mechanism::SECTION)), and writes it only if it has a state to save. A change of the
 //! content of a section raises the version of this section; a change of the format raises the number of the format.
 
+use crate::base::state::StateError;
 use std::io::{self, Read, Write};
 
 /// The magic number without the number of the format.
@@ -53,6 +54,18 @@ pub enum SnapshotError {
     Unused(&'static str),
     /// The snapshot lacks a section that a drive cannot do without: its name.
     Missing(&'static str),
+    /// The checkpoint was written by another version of nandlab: its version, and this one.
+    OtherVersion {
+        /// The version that wrote the checkpoint.
+        theirs: String,
+        /// The version that reads it.
+        mine: String,
+    },
+    /// The checkpoint is of a drive with another spec.
+    OtherSpec,
+    /// The checkpoint is of a drive with an oracle, or another observer that needs sequence numbers, and this drive has
+    /// none; or the reverse.
+    OtherProbe,
 }
 
 impl std::fmt::Display for SnapshotError {
@@ -87,6 +100,21 @@ impl std::fmt::Display for SnapshotError {
             Self::Missing(name) => {
                 write!(f, "the file is not a complete saved drive: it has no section {name:?}")
             }
+            Self::OtherVersion { theirs, mine } => write!(
+                f,
+                "the checkpoint was written by nandlab {theirs}, but this is nandlab {mine}: restore the checkpoint with \
+                 the version that wrote it"
+            ),
+            Self::OtherSpec => write!(
+                f,
+                "the checkpoint is of a drive with another spec: restore it in a drive with the spec with which it was \
+                 written"
+            ),
+            Self::OtherProbe => write!(
+                f,
+                "the checkpoint is of a drive whose observers need sequence numbers, and those of this drive do not, or \
+                 the reverse: restore it with the observers with which it was written"
+            ),
         }
     }
 }
@@ -99,6 +127,15 @@ impl From<io::Error> for SnapshotError {
             Self::Damaged("it ends too early")
         } else {
             Self::Io(error)
+        }
+    }
+}
+
+impl From<StateError> for SnapshotError {
+    fn from(error: StateError) -> Self {
+        match error {
+            StateError::Io(error) => error.into(),
+            StateError::Damaged(what) => Self::Damaged(what),
         }
     }
 }
@@ -260,6 +297,15 @@ impl<W: Write> SectionWriter<W> {
         self.out.write_all(&number.to_le_bytes())
     }
 
+    /// Writes numbers of 8 bytes.
+    pub(crate) fn put_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let (numbers, rest) = bytes.as_chunks();
+        assert!(rest.is_empty(), "the bytes are whole numbers");
+        numbers.iter().for_each(|&number| self.progress.add(u64::from_le_bytes(number)));
+        assert!(self.progress.take(bytes.len() as u64), "a section is longer than it says");
+        self.out.write_all(bytes)
+    }
+
     fn end_content(&mut self) {
         assert!(self.progress.end(), "a section is shorter than it says");
     }
@@ -380,6 +426,28 @@ impl<R: Read> SectionReader<R> {
         let number = u32::from_le_bytes(bytes);
         self.progress.add(u64::from(number));
         Ok(number)
+    }
+
+    /// The bytes left of the content of the present section.
+    pub(crate) fn left(&self) -> u64 {
+        self.progress.left.unwrap_or(0)
+    }
+
+    /// Reads numbers of 8 bytes.
+    ///
+    /// # Errors
+    /// When reading fails, or the section ends before.
+    pub(crate) fn get_bytes(&mut self, bytes: &mut [u8]) -> Result<(), StateError> {
+        if !self.progress.take(bytes.len() as u64) {
+            return Err(StateError::Damaged("a section is too short"));
+        }
+        self.input.read_exact(bytes)?;
+        let (numbers, rest) = bytes.as_chunks();
+        if !rest.is_empty() {
+            return Err(StateError::Damaged("a section is no list of numbers"));
+        }
+        numbers.iter().for_each(|&number| self.progress.add(u64::from_le_bytes(number)));
+        Ok(())
     }
 
     fn take(&mut self, bytes: &mut [u8]) -> Result<(), SnapshotError> {

@@ -21,6 +21,7 @@
 
 use super::{Core, Queued, VictimTimes, Wake};
 use crate::base::geometry::{LaneId, SuperblockId, UnitId};
+use crate::base::state::{state, value};
 use crate::flash::SuperblockState;
 use crate::ftl::StreamId;
 use crate::probe::Probe;
@@ -627,3 +628,18 @@ impl<P: Probe> Core<P> {
         }
     }
 }
+
+value! { Work { victim, superblocks_taken } }
+value! { Emptied { superblock, copies, is_of_map, superblocks_taken, is_urgent, is_erasing, times } }
+value! {
+    Space {
+        emptied,
+        dead,
+        soon_free,
+        urgent_erases,
+        fully_valid_victims,
+        fully_valid_victims_now,
+        takes_fewest_valid,
+    }
+}
+state! { Room { works, spaces, kept_from, has_displaced } fixed { foreground_free, endurance } }

@@ -1,5 +1,6 @@
 //! The times of a victim, from the moment at which its job took it.
 
+use crate::base::state::value;
 use crate::base::units::{Span, Time};
 
 /// When a job took its victim, had moved its last unit, and queued its erase.
@@ -34,3 +35,5 @@ impl VictimTimes {
         [copied - self.taken, erasing - copied, now - erasing]
     }
 }
+
+value! { VictimTimes { taken, copied, erasing } }

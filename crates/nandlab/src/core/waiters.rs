@@ -2,6 +2,7 @@
 
 use crate::base::geometry::Lpn;
 use crate::base::slab::{Fifo, Id, Node, Slab};
+use crate::base::state::value;
 use crate::sched::Owner;
 
 /// The operation that a waiter continues with.
@@ -56,3 +57,6 @@ pub type Waiters = Slab<Waiter>;
 
 /// A queue of waiters, first in, first out.
 pub type Queue = Fifo<Waiter>;
+
+value! { Wants enum { Read, Write, PartialWrite, Slot, ReadSlot } }
+value! { Waiter { lpn, owner, wants, next } }

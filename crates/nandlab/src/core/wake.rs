@@ -25,6 +25,7 @@
 use super::Waiter;
 use crate::base::geometry::{CacheSlot, LaneId, SuperblockId};
 use crate::base::policy::PolicyFault;
+use crate::base::state::state;
 use crate::base::steps::step;
 use crate::sched::Transaction;
 use std::collections::VecDeque;
@@ -138,6 +139,9 @@ impl Wakes {
         *self = Self::new(self.space.len() as u32);
     }
 }
+
+// The queue is empty whenever a drive is not at work on an event.
+state! { Wakes { space, cache_room, detection } fixed { queue } }
 
 #[cfg(test)]
 mod tests {

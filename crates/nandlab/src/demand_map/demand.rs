@@ -16,6 +16,7 @@ use crate::base::geometry::{Lpn, UnitId};
 use crate::base::huge::Huge;
 pub use crate::base::ids::Tvpn;
 use crate::base::policy::PolicyError;
+use crate::base::state::{state, value};
 use crate::core::Queue;
 use crate::ftl::UnitMap;
 
@@ -299,3 +300,9 @@ pub struct Loaded {
     /// The translation page of the evicted entry, if that entry was dirty. The page has to be written back.
     pub write_back: Option<Tvpn>,
 }
+
+value! { WriteBack enum { None, Read, Room, Program } }
+value! {
+    TranslationPage { waiting, is_being_read, write_back, write_back_again, is_stale, is_deferred, level }
+}
+state! { DemandMap { cache, dirty, pages } parts { image } fixed { entries_per_page, host_units } }

@@ -5,6 +5,7 @@
 
 use super::{Tvpn, WriteBack};
 use crate::base::geometry::Lpn;
+use crate::base::state::{state, value};
 use crate::core::{Core, Queue, Waiter, Wake};
 use crate::probe::Probe;
 use std::collections::BTreeMap;
@@ -87,3 +88,6 @@ impl Insertions {
         }
     }
 }
+
+value! { Flush { page, is_next } }
+state! { Insertions { waiting, entries } }

@@ -27,6 +27,7 @@ mod stats;
 #[cfg(test)]
 mod tests;
 
+use crate::base::state::state;
 pub use cache::{Cache, ENTRY_BYTES, MapEviction};
 pub use demand::{DemandMap, TranslationPage, Tvpn, WriteBack};
 pub use spec::{Eviction, MapSpec, MapWriteBack, Miss, TranslationLevel};
@@ -717,4 +718,20 @@ impl<P: Probe> Map<P> for Option<Mapping> {
             mapping.demand.cache.prefetch_level(lpn);
         }
     }
+}
+
+state! {
+    Mapping {
+        demand,
+        stats,
+        held_misses,
+        write_backs_under_way,
+        waiting_for_room,
+        waiting_for_room_count,
+        deferred,
+        stale,
+    }
+    parts { insertions }
+    // A drive without power is not saved.
+    fixed { miss, spec, before_loss }
 }

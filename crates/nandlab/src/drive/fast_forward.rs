@@ -22,6 +22,7 @@ use super::Drive;
 use super::mechanisms::each_mechanism;
 use super::spec::WearLevelling;
 use crate::base::geometry::LaneId;
+use crate::base::state::value;
 use crate::core::{Mechanism, Offline, Skipped};
 use crate::flash::{Superblock, SuperblockState};
 use crate::probe::Probe;
@@ -187,3 +188,5 @@ impl<P: Probe> Drive<P> {
         }
     }
 }
+
+value! { Pace { superblocks, lanes } }

@@ -5,6 +5,7 @@
 
 mod audit;
 mod build;
+mod checkpoint;
 mod events;
 mod failure;
 mod fast_forward;

@@ -1,6 +1,7 @@
 //! The run over time, in a limited number of rows. When all rows are used, neighbouring rows are merged, and from then
 //! on a row covers twice the time. So a row has sums and extremes, not means, and memory does not grow with the run.
 
+use crate::base::state::{state, value};
 use crate::base::units::{MS, Span, Time};
 use crate::sched::Cause;
 
@@ -187,3 +188,28 @@ impl DieSeries {
         self.busy_ns[row * self.dies() + die]
     }
 }
+
+value! {
+    Window {
+        requests,
+        bytes,
+        latency_ns,
+        latency_ns_max,
+        pages_written,
+        programs,
+        erases,
+        victims,
+        victim_valid_pages,
+        outstanding_ns,
+        die_busy_ns,
+        channel_busy_ns,
+        free_share_min,
+        free_share_ns,
+        dirty_pages_max,
+        budget_pages_max,
+        capacitor_pages,
+        end,
+    }
+}
+state! { Series { start, rows, interval_ns } fixed { rows_max } }
+state! { DieSeries { busy_ns, last_total } }

@@ -50,6 +50,17 @@ pub enum SaveError {
     },
     /// The write cache has this many dirty units.
     Dirty(u32),
+    /// The drive has a policy from outside, so it has no checkpoints.
+    Outside {
+        /// The spec key of the policy's slot.
+        slot: &'static str,
+        /// The name of the policy.
+        name: String,
+    },
+    /// The drive has failed, so it has no checkpoints.
+    Failed,
+    /// Power is off, so the drive has no checkpoint now.
+    Off,
 }
 
 impl std::fmt::Display for SaveError {
@@ -61,6 +72,13 @@ impl std::fmt::Display for SaveError {
             Self::UnderWay { requests } => write!(f, "{requests} requests are outstanding"),
             Self::Dirty(1) => write!(f, "the write cache has 1 dirty unit"),
             Self::Dirty(units) => write!(f, "the write cache has {units} dirty units"),
+            Self::Outside { slot, name } => write!(
+                f,
+                "the state of the policy {name} cannot be saved, because it is not built in: set {slot} to a policy of \
+                 nandlab"
+            ),
+            Self::Failed => write!(f, "the drive has failed, so it cannot go on from a checkpoint"),
+            Self::Off => write!(f, "power is off: switch the drive on first"),
         }
     }
 }

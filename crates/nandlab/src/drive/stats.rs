@@ -1,6 +1,7 @@
 //! The statistics of a drive: the counters of all rooms in one view, and the run over time.
 
 pub use crate::background::{GcStats, VictimMs, VictimStats};
+use crate::base::state::{state, value};
 pub use crate::capacitor::{CapacitorSummary, Detection, DetectionSummary};
 pub use crate::core::UnitsStats;
 pub use crate::demand_map::{MapStats, MapSummary};
@@ -48,6 +49,8 @@ macro_rules! counted {
             #[doc = concat!("Counters of `", $section, "` in the summary.")]
             pub $field: $Counters,
         )+}
+
+        value! { RoomCounters { $($field),+ } }
 
         impl RoomCounters {
             /// The declarations of the counters, by section of the summary.
@@ -365,3 +368,6 @@ impl Sampled<'_> {
         }
     }
 }
+
+value! { LastRow { operations, channel_busy_ns, units_written, victims, victim_valid_units } }
+state! { Recorder { series, dies, last_row, sample_at, beginning } }

@@ -13,6 +13,7 @@
 use super::Drive;
 use super::stats::{LastRow, RoomCounters};
 use crate::base::geometry::DieId;
+use crate::base::state::value;
 use crate::base::units::{Span, Time};
 use crate::capacitor::Detection;
 use crate::core::Operations;
@@ -187,5 +188,21 @@ impl<P: Probe> Drive<P> {
         self.recorder.begin_again(now, self.core.end(), last_row, dies.into_iter());
         let submitted = self.core.next_order();
         self.core.probe.on_results(submitted);
+    }
+}
+
+value! {
+    Beginning {
+        at,
+        requests,
+        counted,
+        operations,
+        losses,
+        detections,
+        down_ns,
+        die_busy_ns,
+        channel_busy_ns,
+        link,
+        controller_busy_ns,
     }
 }

@@ -6,6 +6,7 @@
 use super::reliability::Retention;
 use crate::base::geometry::SuperblockId;
 use crate::base::rng::Stream;
+use crate::base::state::{state, value};
 use crate::base::units::{SECOND, Span, Time};
 
 /// A time on the age clock, in seconds.
@@ -160,6 +161,9 @@ impl InitialAges {
         self.shares.iter().find(|&&(_, share)| draw < share).map_or(last, |&(stamp, _)| stamp)
     }
 }
+
+value! { AgeStamp { ..tuple seconds } }
+state! { InitialAges { last } fixed { shares, spread, seed } }
 
 #[cfg(test)]
 mod tests {

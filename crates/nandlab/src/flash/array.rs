@@ -16,6 +16,7 @@ use super::shape::{Shape, ShapeId, Shapes};
 use super::superblock::{Copied, DEAD_LPN, Keeps, Rare, Stamp, Superblock, SuperblockState};
 use crate::base::geometry::{Geometry, LaneId, Lpn, SuperblockId, UnitId};
 use crate::base::huge::Huge;
+use crate::base::state::state;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -663,6 +664,12 @@ impl ShapesOf<'_> {
 #[inline(always)]
 fn block(geometry: &Geometry, superblock: SuperblockId, unit: u32) -> usize {
     (superblock.0 * geometry.blocks_per_superblock() + geometry.member(unit)) as usize
+}
+
+state! {
+    Array { superblocks, rare, shape_of, reads, lpn, sequences, corrected, copied, lost, torn, partial }
+    parts { on_dies }
+    fixed { shapes, age_shift }
 }
 
 #[cfg(test)]

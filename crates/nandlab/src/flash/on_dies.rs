@@ -7,6 +7,7 @@
 
 use crate::base::geometry::{Geometry, Stripes, SuperblockId};
 use crate::base::huge::Huge;
+use crate::base::state::state;
 use std::collections::BTreeMap;
 
 /// By superblock and die, the number of units programmed or skipped since the last erase.
@@ -149,3 +150,5 @@ impl OnDies {
         self.of(superblock).iter().all(|&programmed| programmed == 0)
     }
 }
+
+state! { OnDies { programmed, ahead } fixed { stripes } }

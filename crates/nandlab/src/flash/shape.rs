@@ -10,6 +10,7 @@
 
 use super::ecc::{EccSpec, LevelSpec, Retry};
 use crate::base::geometry::{Cell, Divisor, Geometry, KindTimes, PageKind, ProgramOrder, Stripes, UnitId};
+use crate::base::state::value;
 use crate::base::units::Span;
 use std::ops::Range;
 use std::sync::Arc;
@@ -470,6 +471,8 @@ impl std::ops::Index<ShapeId> for Shapes {
         &self.all[id.index()]
     }
 }
+
+value! { ShapeId { ..tuple number } }
 
 #[cfg(test)]
 mod tests {

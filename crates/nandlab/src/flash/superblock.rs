@@ -1,6 +1,7 @@
 //! The records of a superblock and of a unit in the flash array.
 
 use super::AgeStamp;
+use crate::base::state::value;
 use crate::base::units::Time;
 
 /// The LPN in the OOB of a unit that holds no LPN's data: padding, garbage from preconditioning and, if the array keeps
@@ -48,7 +49,7 @@ impl SuperblockState {
 
 /// A superblock: the NAND's own state (P/E cycles, reads, programmed units) and the controller's record of the
 /// superblock. Two superblocks of 32 bytes share a cache line; what is rarely read is in [`Rare`].
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Superblock {
     /// The time at which the superblock was closed.
     pub closed_at: Time,
@@ -101,7 +102,7 @@ pub fn copybacks_of(mark: u8) -> u8 {
 }
 
 /// The part of a superblock's state that only refresh reads and writes.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rare {
     /// Programs in place since the last erase, at most 65,535. If pages have been copied back to the superblock, at
     /// least the programs in place that each source superblock had at the copyback.
@@ -150,3 +151,8 @@ impl Default for Keeps {
         Self { sequences: false, ages: false, copied: false, units_per_age: 1 }
     }
 }
+
+value! { SuperblockState enum { Free, Open, Full, Victim, Retired, Bad } }
+value! { Superblock { closed_at, pe_cycles, reads, pins, programmed, valid, state, mark, linked } }
+value! { Rare { reprograms, is_refreshed_partially } }
+value! { Copied { rber, programmed } }

@@ -25,6 +25,7 @@
 
 use super::{AllocatedUnit, Ftl};
 use crate::base::geometry::{Cell, DieId, SuperblockId};
+use crate::base::state::value;
 use crate::flash::Array;
 use crate::spec::choices;
 
@@ -270,6 +271,23 @@ fn required_programs(ftl: &Ftl, programs: u32) -> u32 {
     match free.iter().min() {
         Some(&fewest) => programs.div_ceil(free.len() as u32 * fewest),
         None => 0,
+    }
+}
+
+value! { OnDie { superblocks, set_start, at, program } }
+value! {
+    FlushPrograms {
+        is_by_die,
+        dies,
+        shared,
+        order,
+        turn,
+        lsb_only,
+        rows_per_wordline,
+        programs_per_row,
+        set_max,
+        units_per_program,
+        programs_on_die,
     }
 }
 

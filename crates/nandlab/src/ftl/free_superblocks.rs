@@ -2,6 +2,7 @@
 //!
 //! Dynamic wear levelling uses the free superblock with the fewest P/E cycles.
 
+use crate::base::state::{State, StateError, StateReader, StateWriter, Value};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -84,5 +85,27 @@ impl FreeSuperblocks {
     /// All free superblocks, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = u32> {
         self.heap.iter().map(|&Reverse((.., superblock))| superblock)
+    }
+}
+
+/// The memory of the heap counts in [`FreeSuperblocks::bytes`], so its size belongs to the state.
+impl State for FreeSuperblocks {
+    fn save_state(&self, out: &mut StateWriter<'_>) {
+        let Self { heap, freed } = self;
+        heap.capacity().save(out);
+        heap.save(out);
+        freed.save(out);
+    }
+
+    fn load_state(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
+        let capacity = usize::load(from)?;
+        // All superblocks of a fresh drive are free.
+        if capacity > 4 * self.heap.capacity() {
+            return Err(StateError::Damaged("a lane has more free superblocks than superblocks"));
+        }
+        let mut free = Vec::with_capacity(capacity);
+        free.load_state(from)?;
+        self.heap = free.into();
+        self.freed.load_state(from)
     }
 }

@@ -3,6 +3,7 @@
 use super::FreeSuperblocks;
 use super::streams::{STREAMS_MAX, StreamId};
 use crate::base::geometry::UnitId;
+use crate::base::state::{state, value};
 use crate::flash::{Shape, ShapeId, Shapes};
 
 /// The open superblock of a stream: the next PPN, and the PPN after the last unit of the superblock. The two are equal
@@ -185,6 +186,22 @@ impl Lane {
     /// For each stream 1 + the next PPN to allocate; 0 for a stream without an open superblock.
     pub fn open_superblocks(&self) -> [u64; STREAMS_MAX] {
         self.open.map(|open| if open.is_full() { 0 } else { u64::from(open.next) + 1 })
+    }
+}
+
+value! { OpenSuperblock { next, end, skips, skips_end, shape } }
+state! {
+    Lane {
+        free,
+        open,
+        free_units,
+        promised_superblocks,
+        promised_units,
+        valid,
+        combinations,
+        is_worn_out,
+        usable_superblocks,
+        erases_unchecked,
     }
 }
 

@@ -16,6 +16,7 @@ pub mod streams;
 mod unit_map;
 mod victim;
 
+use crate::base::state::state;
 pub use flush_programs::{FlushMethod, FlushPrograms, lsb_only_wordlines};
 pub use free_superblocks::{FreeSuperblocks, WearLevelling};
 pub use lane::{AllocatedUnit, Lane};
@@ -636,5 +637,35 @@ impl Ftl {
             })
         });
         state.free_units = state.count_free_units(self.shapes.first());
+    }
+}
+
+state! {
+    Ftl {
+        map,
+        lanes,
+        allocator,
+        picks,
+        index,
+        valid,
+    }
+    fixed {
+        streams,
+        first_own,
+        translation,
+        first_combination,
+        combination_pages,
+        words_per_superblock,
+        geometry,
+        shapes,
+        levelling,
+        needs,
+        shares_first_superblock,
+        reserve_superblocks,
+        flush_reserve_superblocks,
+        job_superblocks,
+        taken_superblocks,
+        map_superblocks,
+        gc_superblocks,
     }
 }

@@ -7,6 +7,7 @@
 use super::COPYBACKS_MAX;
 use super::needs::Need;
 use crate::base::geometry::Lpn;
+use crate::base::state::value;
 use crate::flash::copybacks_of;
 use std::ops::Range;
 
@@ -330,6 +331,8 @@ impl Streams {
         self.ids().find(|id| self.lpns[id.index()].contains(&lpn.0))
     }
 }
+
+value! { StreamId { ..tuple index } }
 
 #[cfg(test)]
 mod tests {

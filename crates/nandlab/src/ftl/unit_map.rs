@@ -2,6 +2,7 @@
 
 use crate::base::geometry::{Lpn, UnitId};
 use crate::base::huge::Huge;
+use crate::base::state::state;
 
 /// The map from LPNs to PPNs. An entry is PPN + 1, and 0 for an unmapped LPN, so that entries that are never written
 /// take no memory.
@@ -72,3 +73,5 @@ impl UnitMap {
         self.entries.is_empty()
     }
 }
+
+state! { UnitMap { entries, mapped } }

@@ -3,6 +3,7 @@
 
 use crate::base::geometry::LaneId;
 use crate::base::policy::PolicyError;
+use crate::base::state::{State, StateError, StateReader, StateWriter, state};
 use crate::base::units::Time;
 use crate::flash::{Array, ShapesOf, Superblock, SuperblockState};
 use std::ops::Range;
@@ -23,6 +24,18 @@ pub trait VictimPolicy: Send {
 
     /// A copy of the policy with its state, for another drive that goes on from the same state.
     fn fork(&self) -> Box<dyn VictimPolicy>;
+
+    /// Writes what the policy remembers from one call to the next, its random stream included. A policy that remembers
+    /// nothing has nothing to write. A drive with a policy from outside has no checkpoints.
+    fn save(&self, _out: &mut StateWriter<'_>) {}
+
+    /// Restores what [`VictimPolicy::save`] has written.
+    ///
+    /// # Errors
+    /// When reading fails, or the bytes are not such a state.
+    fn load(&mut self, _from: &mut StateReader<'_>) -> Result<(), StateError> {
+        Ok(())
+    }
 }
 
 impl std::fmt::Debug for dyn VictimPolicy + '_ {
@@ -237,6 +250,19 @@ impl<'a> Candidates<'a> {
         Some((first + within.expect("the index agrees with the superblocks")) as u32)
     }
 }
+
+impl State for dyn VictimPolicy {
+    fn save_state(&self, out: &mut StateWriter<'_>) {
+        self.save(out);
+    }
+
+    fn load_state(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
+        self.load(from)
+    }
+}
+
+state! { Picks { policy, are_as_greedy } }
+state! { LeastValid { groups, rows } fixed { groups_per_lane, rows_per_lane } }
 
 #[cfg(test)]
 mod tests {

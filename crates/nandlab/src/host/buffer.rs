@@ -32,6 +32,7 @@ use crate::base::geometry::{Lpn, RequestId, UnitId};
 use crate::base::list::{Link, Linked, List};
 use crate::base::number_map::NumberMap;
 use crate::base::slab::{Fifo, Id, Node, Slab};
+use crate::base::state::{state, value};
 use crate::base::units::{Span, Time, share_of};
 use crate::core::Core;
 use crate::probe::Probe;
@@ -409,3 +410,7 @@ impl Host {
         self.complete_flushes(core);
     }
 }
+
+value! { Buffered { lpn, unit, epoch, writes, link, next } }
+value! { Write { request, sequence, next } }
+state! { Buffer { budget, acknowledged, slots, of, waiting, writes, load, stats } fixed { capacity } }

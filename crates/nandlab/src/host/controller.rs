@@ -19,6 +19,7 @@
 use super::spec::{Arbitration, ControllerSpec};
 use super::{Host, Op};
 use crate::base::geometry::RequestId;
+use crate::base::state::{state, value};
 use crate::base::units::{Span, Time};
 use crate::core::Core;
 use crate::probe::Probe;
@@ -212,3 +213,7 @@ impl Controller {
         }
     }
 }
+
+value! { Waiting { request, time } }
+state! { Queues { queues, turns, count } fixed { are_kept_apart } }
+state! { Controller { free, room, at_work, waiting, taken, busy } fixed { times, processors, commands_max } }

@@ -1,6 +1,7 @@
 //! Flush epochs, and the LPNs that are locked by a read-modify-write.
 
 use crate::base::geometry::RequestId;
+use crate::base::state::value;
 use std::collections::{BTreeMap, VecDeque};
 
 /// The flush epochs that are not complete. The writes between two flushes form an epoch. A flush is complete when its
@@ -89,6 +90,10 @@ impl Merging {
         self.waiting.is_empty()
     }
 }
+
+value! { Epoch { requests, units, flush } }
+value! { Epochs { first, list } }
+value! { Merging { waiting } }
 
 #[cfg(test)]
 mod tests {

@@ -17,6 +17,7 @@
 use super::spec::LinkSpec;
 use super::{Host, Op};
 use crate::base::geometry::RequestId;
+use crate::base::state::{state, value};
 use crate::base::units::{Span, Time, transfer_ns};
 use crate::core::Core;
 use crate::probe::Probe;
@@ -186,3 +187,9 @@ impl Host {
         self.link.as_mut().expect("the drive has a link").send(core, LinkEnd::Host, route, id);
     }
 }
+
+value! { LinkDirection { requests, busy } }
+value! { LinkState { to_drive, to_host } }
+value! { Crossing { arrives, number, request } }
+value! { Line { free, busy } }
+state! { Link { lines, crossing, sent } fixed { ns_per_byte, latency } }

@@ -1,6 +1,7 @@
 //! The utilisation of the write buffer, which the migration policy `rcopyback` uses: a moving average over time. The
 //! write buffer is the write cache or `ftl.buffer`.
 
+use crate::base::state::value;
 use crate::base::units::{Span, Time};
 
 /// Number of parts of the averaging window; the window moves by whole parts.
@@ -84,6 +85,9 @@ impl BufferLoad {
         (integral - oldest) as f64 / span.ns().min(now.ns().max(1)) as f64
     }
 }
+
+value! { Occupancy enum { Writing, Occupied } }
+value! { BufferLoad { part_ns, integrals, newest, part_end, count, since, integral } }
 
 #[cfg(test)]
 mod tests {

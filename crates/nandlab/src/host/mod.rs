@@ -19,6 +19,7 @@ mod trims;
 mod writes;
 
 pub use crate::base::request::{Completion, FailReason, Op, Request, Tag};
+use crate::base::state::state;
 pub(crate) use buffer::Buffer;
 pub use buffer::BufferStats;
 pub(crate) use controller::Controller;
@@ -282,4 +283,22 @@ impl Host {
             self.unit_done(core, flush);
         }
     }
+}
+
+state! {
+    Host {
+        requests,
+        record,
+        epochs,
+        merging,
+        completions,
+        trims,
+        flushes,
+        is_backed,
+        cut_after,
+        results_after,
+        warmed_up,
+    }
+    parts { link, controller, buffer, promises }
+    fixed { idle_after_ns }
 }

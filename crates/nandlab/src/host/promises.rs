@@ -13,6 +13,7 @@ use crate::base::geometry::{Lpn, UnitId};
 use crate::base::huge::Huge;
 use crate::base::lost::{Lost, Promise};
 use crate::base::slab::{Id, Node, Slab};
+use crate::base::state::{state, value};
 use crate::ftl::UnitMap;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -304,3 +305,6 @@ pub(crate) struct AfterLoss<'a> {
     /// The writes of the unit that a torn program or reprogram has destroyed in flash, by their sequence numbers.
     pub(crate) destroyed: &'a [u64],
 }
+
+value! { Operation { lpn, sequence, next } }
+state! { Promises { units, at_rest, operations, overtaken, flushed, first } }

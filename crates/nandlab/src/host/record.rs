@@ -2,6 +2,7 @@
 //! steady-state test.
 
 use super::{ByTag, Count, Counters, FailReason, Latency, Op, Request, Rounds, Tag};
+use crate::base::state::{state, value};
 use crate::base::units::{Span, Time};
 use crate::core::Operations;
 use crate::sched::FlashOp;
@@ -150,3 +151,6 @@ impl Record {
         self.outstanding_since
     }
 }
+
+value! { Window { requests, bytes, latency_ns, latency_ns_max, outstanding_ns } }
+state! { Record { counters, failed, latency, by_tag, rounds, window, outstanding, outstanding_since } }

@@ -4,6 +4,7 @@ use super::promises::Operation;
 use super::{FailReason, Op, Request};
 use crate::base::geometry::RequestId;
 use crate::base::slab::Id;
+use crate::base::state::{state, value};
 
 /// A host request under way.
 #[derive(Clone, Debug)]
@@ -102,3 +103,6 @@ impl Requests {
         self.slots[id.index()].request.op
     }
 }
+
+value! { InWork { request, id, units_left, epoch, failed, admitted, next_free } }
+state! { Requests { slots, free, live, accepted } }

@@ -2,6 +2,7 @@
 
 use crate::base::counters::counters;
 use crate::base::numbers::{number, ratio};
+use crate::base::state::{StateError, StateReader, StateWriter, Value, state_of_value};
 use hdrhistogram::Histogram;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -176,3 +177,28 @@ counters! {
         pub media_errors: u64, sum of pages, life "media_errors";
     }
 }
+
+/// Of the histogram, the latencies that have been counted and how often.
+impl Value for Latency {
+    fn save(&self, out: &mut StateWriter<'_>) {
+        let Self { counted, recent, count, bytes, sum_ns, max_ns, min_ns } = self;
+        let counts = counted.iter_recorded().map(|step| (step.value_iterated_to(), step.count_at_value()));
+        counts.collect::<Vec<(u64, u64)>>().save(out);
+        recent.save(out);
+        (*count, *bytes, *sum_ns).save(out);
+        (*max_ns, *min_ns).save(out);
+    }
+
+    fn load(from: &mut StateReader<'_>) -> Result<Self, StateError> {
+        let mut latency = Self::new();
+        for (ns, count) in Vec::<(u64, u64)>::load(from)? {
+            latency.counted.saturating_record_n(ns, count);
+        }
+        latency.recent.extend(Vec::<u64>::load(from)?);
+        (latency.count, latency.bytes, latency.sum_ns) = Value::load(from)?;
+        (latency.max_ns, latency.min_ns) = Value::load(from)?;
+        Ok(latency)
+    }
+}
+
+state_of_value! { Latency }

@@ -9,6 +9,7 @@
 
 use crate::base::geometry::Geometry;
 use crate::base::numbers::{finite, number, per, ratio};
+use crate::base::state::{state, value};
 use crate::base::units::Time;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -282,6 +283,9 @@ impl Rounds {
         (host_pages > 0).then(|| 1.1 * by_host.max(by_all))
     }
 }
+
+value! { Count { time, host_pages, pages, erases, written, moved } }
+state! { Rounds { ends, due } fixed { host_pages_min, pages_min } }
 
 #[cfg(test)]
 mod tests {

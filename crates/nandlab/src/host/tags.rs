@@ -4,6 +4,7 @@
 //! placement 0. A drive whose requests have no tags keeps none.
 
 use super::{Latency, Request};
+use crate::base::state::value;
 use crate::base::units::Span;
 use std::collections::BTreeMap;
 
@@ -45,3 +46,6 @@ impl ByTag {
         self.placements.entry(request.tag.placement).or_default().record(ns, request);
     }
 }
+
+value! { ByOp { ..tuple latency } }
+value! { ByTag { queues, placements } }

@@ -13,6 +13,7 @@
 //! cache has acknowledged, they are written at each deallocation.
 
 use crate::base::geometry::Lpn;
+use crate::base::state::state;
 use std::collections::BTreeMap;
 
 /// The record of deallocations.
@@ -82,6 +83,8 @@ impl Trims {
         self.durable.get(&lpn.0).is_some_and(|&at| at > sequence)
     }
 }
+
+state! { Trims { pending, records, durable } }
 
 #[cfg(test)]
 mod tests {

@@ -2,6 +2,7 @@
 
 use super::{Counters, FailReason, Host};
 use crate::base::geometry::{CacheSlot, LaneId, Lpn};
+use crate::base::state::state;
 use crate::core::{
     Core, Destination, Map, Maps, Mechanism, Offline, Program, Queue, Rest, STILL_WAITS, Waiter, Wake, Wants,
 };
@@ -276,3 +277,5 @@ impl Writes {
         }
     }
 }
+
+state! { Writes { lists, count, erases_in_vain, counters } }

@@ -31,6 +31,7 @@ mod stats;
 #[cfg(test)]
 mod tests;
 
+use crate::base::state::state;
 pub use crate::host::Occupancy;
 pub use limit::CopybackLimit;
 pub use policy::{COPYBACKS_MAX, MigrationPolicy, POLICIES, VictimView, make};
@@ -265,3 +266,5 @@ impl Migration {
         self.limit.allows(&condition, carried, ecc, reliability)
     }
 }
+
+state! { Migration { stats } fixed { policy, limit, copybacks_max, valid_units_min } }

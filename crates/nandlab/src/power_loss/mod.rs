@@ -32,6 +32,7 @@ mod stats;
 #[cfg(test)]
 mod tests;
 
+use crate::base::state::state;
 pub use attempt::RecoveryCut;
 pub(crate) use attempt::{Attempt, PowerFails};
 pub(crate) use cleaning::GcMeans;
@@ -121,4 +122,10 @@ pub(crate) struct Outage<'a, P: Probe, S> {
     pub(crate) schemes: &'a mut S,
     /// The LPNs that the flush has mapped to another unit.
     pub(crate) remapped: Vec<Lpn>,
+}
+
+state! {
+    Losses { list, down_ns }
+    // A drive without power is not saved.
+    fixed { recovery, before, torn_erases, remapped, at_risk }
 }

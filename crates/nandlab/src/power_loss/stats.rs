@@ -5,6 +5,7 @@ use crate::base::geometry::Lpn;
 use crate::base::lost::{Lost, Promise};
 use crate::base::numbers::number;
 use crate::base::section::{Before, Beside, Section};
+use crate::base::state::value;
 use crate::base::units::{Span, Time};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -399,4 +400,38 @@ pub struct LossRecord {
     pub acknowledged: Vec<LostWrite>,
     /// Units of write requests that were outstanding, whose data is not there after recovery.
     pub in_flight: Vec<LostWrite>,
+}
+
+value! {
+    PowerLoss {
+        at,
+        energy_j,
+        spent_j,
+        capacitor_loss,
+        aborted_requests,
+        dirty_pages,
+        unflushed_pages,
+        flushed_pages,
+        trim_pages,
+        trim_pages_saved,
+        vsm_lines,
+        vsm_lines_saved,
+        fast_pages,
+        lost,
+        torn_programs,
+        destroyed,
+        torn_erases,
+        finish_ns,
+        flush_ns,
+        program_ns,
+        gc_pages,
+        gc_erases,
+        gc_j,
+        recovery,
+    }
+}
+value! {
+    Recovery {
+        ns, scanned_pages, merged_pages, erased_blocks, closed_blocks, stale_translation_pages, cuts, torn_erases, torn_programs
+    }
 }

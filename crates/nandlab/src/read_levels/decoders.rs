@@ -4,6 +4,7 @@
 //! decoded in the order of their arrival. Since the time of a decoding is known at its beginning, so is its end at the
 //! arrival of the read, and no queue of waiting reads is needed.
 
+use crate::base::state::{State, StateError, StateReader, StateWriter, Value, value};
 use crate::base::units::{Span, Time};
 use crate::sched::Slot;
 use std::cmp::Reverse;
@@ -26,6 +27,26 @@ struct End {
     at: Time,
     arrival: u64,
     slot: Slot,
+}
+
+value! { End { at, arrival, slot } }
+
+/// The order of a heap's elements follows from the elements, so they are saved in any order.
+impl State for Decoders {
+    fn save_state(&self, out: &mut StateWriter<'_>) {
+        let Self { free, count: _, ends, arrivals } = self;
+        free.iter().map(|&Reverse(at)| at).collect::<Vec<Time>>().save(out);
+        ends.iter().map(|&Reverse(end)| end).collect::<Vec<End>>().save(out);
+        arrivals.save(out);
+    }
+
+    fn load_state(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
+        let Self { free, count: _, ends, arrivals } = self;
+        *free = Vec::<Time>::load(from)?.into_iter().map(Reverse).collect();
+        *ends = Vec::<End>::load(from)?.into_iter().map(Reverse).collect();
+        *arrivals = u64::load(from)?;
+        Ok(())
+    }
 }
 
 impl Ord for End {

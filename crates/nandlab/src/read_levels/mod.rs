@@ -17,6 +17,7 @@ mod stats;
 #[cfg(test)]
 mod tests;
 
+use crate::base::state::state;
 pub use stats::{ByLevel, EccStats, EccSummary};
 
 use crate::base::units::{Span, Time};
@@ -198,3 +199,5 @@ impl Reads {
         }
     }
 }
+
+state! { Reads { decoding, stats } parts { decoders } }

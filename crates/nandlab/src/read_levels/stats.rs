@@ -3,6 +3,7 @@
 use crate::base::counters::{Adds, Count, counters};
 use crate::base::numbers::{number, ratio};
 use crate::base::section::{Before, Beside, ByNumber, Section};
+use crate::base::state::value;
 use crate::base::units::Span;
 use crate::flash::LEVELS_MAX;
 use crate::sched::{Cause, Transaction};
@@ -197,3 +198,5 @@ fn mean_level(counts: &ByLevel) -> f64 {
     });
     ratio(weighted, sum)
 }
+
+value! { ByLevel { ..tuple counts } }

@@ -27,6 +27,7 @@ mod stats;
 #[cfg(test)]
 mod tests;
 
+use crate::base::state::state;
 pub use stats::ReclaimStats;
 
 use crate::base::geometry::{LaneId, SuperblockId, UnitId};
@@ -128,3 +129,5 @@ impl<P: Probe> Mechanism<P> for Reclaim {
         self.is_queued.fill(false);
     }
 }
+
+state! { Reclaim { stats, queues, is_queued } fixed { policy } }

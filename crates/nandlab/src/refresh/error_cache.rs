@@ -13,6 +13,7 @@ use super::spec::RefreshPolicySpec;
 use crate::base::geometry::UnitId;
 use crate::base::huge::Huge;
 use crate::base::list::{Link, Linked, List};
+use crate::base::state::{state, value};
 use crate::core::{Core, KnownErrors, Map};
 use crate::probe::Probe;
 use crate::sched::{Slot, Transaction};
@@ -243,6 +244,9 @@ impl ErrorCache {
         Ok(())
     }
 }
+
+value! { UnitErrors { unit, bytes, link } }
+state! { ErrorCache { entries, slots, by_use, unused, bytes, stats } fixed { size_bytes, unit_bits } }
 
 #[cfg(test)]
 mod tests {

@@ -31,6 +31,7 @@ mod stats;
 #[cfg(test)]
 mod tests;
 
+use crate::base::state::{state, value};
 pub(crate) use error_cache::ErrorCache;
 pub use error_cache::ErrorCacheState;
 pub(crate) use partial::Partial;
@@ -633,4 +634,11 @@ impl Refresh {
         stats.overdue_max_s = stats.overdue_max_s.max(overdue_s);
         stats.late_blocks += u64::from(overdue_s > grace_s);
     }
+}
+
+value! { Alarm enum { Due, Hurry } }
+state! { Refreshing { refresh } parts { partial, error_cache } }
+state! {
+    Refresh { stats, reprograms, since, alarms, due, began, has_begun }
+    fixed { policy, intervals, grace }
 }

@@ -8,6 +8,7 @@
 //! A clock takes part in the tournament with one number, made of its time since a base and its own number. A clock too
 //! late for this number takes part after the base has moved on.
 
+use crate::base::state::state;
 use crate::base::steps::step;
 use crate::base::units::{Span, Time};
 
@@ -117,6 +118,8 @@ impl Agenda {
         self.first()
     }
 }
+
+state! { Agenda { nodes, times, base } fixed { leaves, shift, later } }
 
 #[cfg(test)]
 mod tests {

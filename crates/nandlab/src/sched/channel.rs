@@ -2,6 +2,7 @@
 //! was occupied.
 
 use crate::base::geometry::DieId;
+use crate::base::state::value;
 use crate::base::units::{Span, Time};
 
 /// A channel of a drive.
@@ -52,3 +53,5 @@ impl Channel {
         self.busy_ns - later + self.taken_at.map_or(Span::ZERO, |since| now.saturating_sub(since))
     }
 }
+
+value! { Channel { waiting, taken_at, busy_ns, reserved } }

@@ -15,6 +15,7 @@ use super::transaction::{Class, FlashOp, Slot, Transaction, Transactions};
 use crate::base::geometry::{Divisor, Geometry, Stripes};
 use crate::base::number_map::NumberMap;
 use crate::base::slab::Fifo;
+use crate::base::state::{state, value};
 use crate::flash::Shapes;
 use std::collections::hash_map::Entry;
 
@@ -213,3 +214,6 @@ impl Partners {
         }
     }
 }
+
+value! { QueueLinks { before, alike, in_superblock } }
+state! { Partners { alike, in_superblock, links } fixed { planes_per_die, rows, stripes, superblock_of } }

@@ -1,6 +1,7 @@
 //! `timing.scheduler`: the queue from which a die takes its next transaction.
 
 use super::transaction::Class;
+use crate::base::state::value;
 
 /// `timing.scheduler`: the choice among the queues of a die.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,6 +132,8 @@ pub fn pick(scheduler: Scheduler, waiting: &Waiting) -> Option<Class> {
         }
     }
 }
+
+value! { Turns { share, behind } }
 
 #[cfg(test)]
 mod tests {

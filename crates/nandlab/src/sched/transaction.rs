@@ -2,6 +2,7 @@
 
 use crate::base::geometry::{CacheSlot, DieId, LaneId, Lpn, MissId, RequestId, Tvpn, UnitId};
 use crate::base::slab::{Id, Node, Slab};
+use crate::base::state::{state, value};
 use crate::flash::ShapeId;
 
 /// A flash operation.
@@ -69,6 +70,8 @@ macro_rules! causes {
                 match self { $($(Cause::$cause => Some($verb),)?)+ _ => None }
             }
         }
+
+        value! { Cause enum { $($cause),+ } }
     };
 }
 
@@ -349,3 +352,54 @@ impl std::ops::IndexMut<Slot> for Transactions {
         &mut self.slab[slot]
     }
 }
+
+value! { FlashOp enum { Read, Program, Erase, Copyback } }
+value! { Class enum { First, HostRead, BeforeWrites, HostWrite, Background } }
+value! { Start enum { Policy, First, Last } }
+value! {
+    Owner enum {
+        Request(request),
+        Merge(request),
+        Buffered(slot),
+        CacheUnit(slot),
+        TranslationPage(page),
+        Miss(miss),
+        Job(lane),
+        DeadSuperblock(lane),
+        CombinationPage,
+        Rewrite(slot),
+        Dummy,
+        Padding,
+        FlushUnit(number),
+    }
+}
+value! {
+    Transaction {
+        order,
+        unit,
+        lpn,
+        owner,
+        replaces,
+        next,
+        partner,
+        more,
+        extent,
+        kind,
+        cause,
+        class,
+        start,
+        level,
+        needed,
+        is_beyond,
+        tries,
+        skips,
+        has_arrived,
+        goes_along,
+        has_part,
+        index,
+        plane_in_die,
+        shape,
+        die,
+    }
+}
+state! { Transactions { slab, submitted } }

@@ -22,6 +22,7 @@ use crate::base::huge::{Huge, prefetch};
 pub use crate::base::ids::CacheSlot;
 use crate::base::list::{Link, List, ListLinks};
 use crate::base::policy::{PolicyError, PolicyFault, PolicySlot};
+use crate::base::state::state;
 use crate::base::steps::step;
 use crate::base::units::share_of;
 use crate::core::Queue;
@@ -656,4 +657,22 @@ impl WriteCache {
         }
         Ok(())
     }
+}
+
+state! {
+    WriteCache {
+        slots,
+        entries,
+        free,
+        warm,
+        cold,
+        dirty_list,
+        dirty_units,
+        unflushed,
+        writing,
+        leaving,
+        budget,
+    }
+    // The policies that the spec can name remember nothing from one call to the next.
+    fixed { capacity, buffer, cold_max, sync, eviction, is_watched }
 }

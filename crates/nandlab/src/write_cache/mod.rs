@@ -47,6 +47,7 @@ mod tests;
 mod unit;
 mod write_back;
 
+use crate::base::state::state;
 pub use cache::{CacheSlot, WriteCache};
 pub use spec::{CacheSpec, DirtyBudget, FlushTo, ReadRoom};
 pub use stats::{CacheStats, CacheSummary};
@@ -538,4 +539,21 @@ impl Caching {
         }
         Ok(())
     }
+}
+
+state! {
+    Caching {
+        cache,
+        stats,
+        window,
+        load,
+        waiting,
+        waiting_len,
+        waiting_slots,
+        waiting_reads,
+        dram,
+        lost,
+        placements,
+    }
+    fixed { read_room, access_ns, sector_bytes, whole, syncs_max, spec }
 }

@@ -2,6 +2,7 @@
 
 use crate::base::geometry::Lpn;
 use crate::base::list::Link;
+use crate::base::state::value;
 use crate::core::Queue;
 
 /// The stage of a unit's write-back.
@@ -91,5 +92,33 @@ impl CachedUnit {
     #[inline(always)]
     pub(super) fn is_idle(&self) -> bool {
         self.write_back == WriteBack::None && !self.is_being_fetched
+    }
+}
+
+value! { WriteBack enum { None, Scheduled, Program } }
+value! { Recency enum { Out, Warm, Cold } }
+value! {
+    CachedUnit {
+        lpn,
+        valid,
+        dirty,
+        sequence,
+        write_back,
+        is_being_fetched,
+        is_read_miss,
+        is_leaving,
+        lost,
+        is_blank,
+        is_dropped,
+        acknowledged,
+        placed_acknowledged,
+        epoch,
+        placed_epoch,
+        waiting,
+        awaiting_flash,
+        awaiting_program,
+        recency,
+        used,
+        dirty_used,
     }
 }

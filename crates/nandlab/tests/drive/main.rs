@@ -16,6 +16,7 @@ mod bench_cases;
 mod blocking;
 mod capability;
 mod capacitor;
+mod checkpoint;
 mod clients;
 mod closed_forms;
 mod codec;

@@ -5,6 +5,7 @@
 //! B. Kurkoski, "An improved analytic expression for write amplification in NAND flash", ICNC 2012; the same result in
 //! P. Desnoyers, "Analytic models of SSD write performance", ACM TOS 10 (2014).
 
+use crate::base::state::{State, StateError, StateReader, StateWriter};
 use super::{Candidates, Context, VictimPolicy};
 use crate::base::geometry::LaneId;
 use crate::base::policy::{Choice, PolicyError, PolicyInfo};
@@ -24,6 +25,14 @@ pub(super) fn make(_choice: &Choice, context: Context) -> Box<dyn VictimPolicy> 
 }
 
 impl VictimPolicy for Fifo {
+    fn save(&self, out: &mut StateWriter<'_>) {
+        self.filled.save_state(out);
+    }
+
+    fn load(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
+        self.filled.load_state(from)
+    }
+
     fn pick(&mut self, lane: &Candidates) -> Result<Option<u32>, PolicyError> {
         let filled = &mut self.filled[lane.lane.index()];
         // A superblock that another job has emptied in the meantime is no longer full.
@@ -45,3 +54,5 @@ impl VictimPolicy for Fifo {
         Box::new(self.clone())
     }
 }
+
+

@@ -3,6 +3,7 @@
 //! k = 1 is random cleaning; with large k the policy approaches greedy. B. Van Houdt, "A mean field model for a class
 //! of garbage collection algorithms in flash-based solid state drives", SIGMETRICS 2013.
 
+use crate::base::state::{State, StateError, StateReader, StateWriter};
 use super::{Candidates, Context, VictimPolicy};
 use crate::base::policy::{Choice, ParamInfo, PolicyError, PolicyInfo};
 use crate::base::rng::Stream;
@@ -31,6 +32,14 @@ pub(super) fn make(choice: &Choice, context: Context) -> Box<dyn VictimPolicy> {
 }
 
 impl VictimPolicy for Random {
+    fn save(&self, out: &mut StateWriter<'_>) {
+        self.stream.save_state(out);
+    }
+
+    fn load(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
+        self.stream.load_state(from)
+    }
+
     fn pick(&mut self, lane: &Candidates) -> Result<Option<u32>, PolicyError> {
         if lane.least_valid().is_none() {
             return Ok(None);

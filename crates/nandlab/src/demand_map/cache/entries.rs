@@ -3,6 +3,7 @@
 use crate::base::geometry::Lpn;
 use crate::base::huge::prefetch;
 use crate::base::list::{Link, ListLinks};
+use crate::base::state::{state, value};
 
 /// The list or heap of the `read-level` policy that contains a cached entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,3 +89,7 @@ impl ListLinks for MapEntries {
         &mut self.0[slot as usize].link
     }
 }
+
+value! { Listing enum { Fixed, Listed, Displaced } }
+value! { MapEntry { lpn, link, level, listing, used } }
+state! { MapEntries { ..tuple entries } }

@@ -2,6 +2,7 @@
 
 use super::entries::MapEntries;
 use crate::base::list::List;
+use crate::base::state::state;
 
 /// All entries in the order of their use.
 #[derive(Debug, Default)]
@@ -38,3 +39,5 @@ impl Lru {
         self.used.len()
     }
 }
+
+state! { Lru { used } }

@@ -12,6 +12,7 @@ use super::Eviction;
 use crate::base::geometry::Lpn;
 use crate::base::huge::Huge;
 use crate::base::policy::PolicyError;
+use crate::base::state::{State, StateError, StateReader, StateWriter, state};
 use entries::{MapEntries, MapEntry};
 use lru::Lru;
 pub use outside::MapEviction;
@@ -236,3 +237,15 @@ impl Cache {
 
 #[cfg(test)]
 mod tests;
+
+impl State for Order {
+    fn save_state(&self, out: &mut StateWriter<'_>) {
+        ask!(self, policy => policy.save_state(out));
+    }
+
+    fn load_state(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
+        ask!(self, policy => policy.load_state(from))
+    }
+}
+
+state! { Cache { levels, slots, entries, order } fixed { capacity } }

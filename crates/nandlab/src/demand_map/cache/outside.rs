@@ -3,6 +3,7 @@
 use super::entries::MapEntries;
 use crate::base::geometry::Lpn;
 use crate::base::policy::PolicyError;
+use crate::base::state::{State, StateError, StateReader, StateWriter};
 
 /// Chooses the entry that leaves a full mapping cache. The policy knows the entries by their LPNs.
 pub trait MapEviction: std::fmt::Debug + Send + Sync {
@@ -38,5 +39,14 @@ impl Outside {
     pub(super) fn on_level(&mut self, entries: &mut MapEntries, slot: u32, level: u8) {
         entries[slot].level = level;
         self.0.on_level(entries[slot].lpn, level);
+    }
+}
+
+/// A drive with a policy from outside has no checkpoints.
+impl State for Outside {
+    fn save_state(&self, _: &mut StateWriter<'_>) {}
+
+    fn load_state(&mut self, _: &mut StateReader<'_>) -> Result<(), StateError> {
+        Ok(())
     }
 }

@@ -15,6 +15,7 @@
 
 use super::entries::{Listing, MapEntries};
 use crate::base::list::List;
+use crate::base::state::state;
 use crate::flash::LEVELS_MAX;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -152,3 +153,6 @@ impl Level {
         self.displaced = displaced.into();
     }
 }
+
+state! { Level { listed, displaced, displaced_len } }
+state! { ReadLevel { fixed, levels, uses } fixed { fixed_max } }

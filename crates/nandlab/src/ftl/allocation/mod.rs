@@ -1,6 +1,7 @@
 //! Allocation: the choice of the lane for a host write.
 
 use crate::base::geometry::{DieId, Divisor, Geometry, LaneId, Lpn};
+use crate::base::state::{State, StateError, StateReader, StateWriter};
 use crate::sched::Device;
 
 /// `ftl.allocation`: the choice of the lane for a host write.
@@ -143,4 +144,27 @@ fn static_order(order: [u8; 4], geometry: &Geometry) -> Box<[LaneId]> {
         LaneId((chip * geometry.dies_per_chip + d) * geometry.lanes_per_die + p)
     };
     (0..geometry.lanes).map(lane).collect()
+}
+
+/// A static allocator has no state.
+impl State for Allocator {
+    fn save_state(&self, out: &mut StateWriter<'_>) {
+        match self {
+            Self::Static { lanes: _, unit_bits: _, count: _ } => {}
+            Self::Dynamic { last, lane, unit_bits: _, count: _ } => {
+                last.save_state(out);
+                lane.save_state(out);
+            }
+        }
+    }
+
+    fn load_state(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
+        match self {
+            Self::Static { .. } => Ok(()),
+            Self::Dynamic { last, lane, .. } => {
+                last.load_state(from)?;
+                lane.load_state(from)
+            }
+        }
+    }
 }

@@ -6,6 +6,7 @@
 //! units.
 
 use crate::base::geometry::{Lpn, UnitId};
+use crate::base::state::value;
 
 /// The susceptible bits of one base unit, as an entry of a combination page or of the VSM.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,3 +27,5 @@ pub struct SusceptibleBits {
     /// The RBER of the base unit when its bits were corrected; a pread corrects these errors.
     pub rber: f64,
 }
+
+value! { SusceptibleBits { base, lpn, sequence, pe_cycles, offset, bytes, rber } }

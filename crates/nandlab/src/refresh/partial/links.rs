@@ -9,6 +9,7 @@
 use super::SusceptibleBits;
 use crate::base::geometry::{Divisor, Lpn, SuperblockId, UnitId};
 use crate::base::number_map::NumberMap;
+use crate::base::state::{State, StateError, StateReader, StateWriter, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -206,6 +207,57 @@ impl CombinationLinks {
     /// The LPNs of all combination pages in use.
     pub fn combinations(&self) -> impl Iterator<Item = Lpn> + '_ {
         (0..self.combinations.len() as u32).filter(|&n| !self.is_unused(n)).map(|n| Lpn(self.first + n))
+    }
+}
+
+/// Entries shared by `contents` and `combinations` are one allocation, and are one allocation again.
+impl State for CombinationLinks {
+    fn save_state(&self, out: &mut StateWriter<'_>) {
+        let Self {
+            first: _,
+            combinations_max: _,
+            combinations,
+            free,
+            contents,
+            by_superblock: _,
+            count,
+            peak,
+        } = self;
+        contents.save(out);
+        let mut units = BTreeMap::new();
+        for (&superblock, of) in contents {
+            for (index, entries) in of.iter().enumerate().filter(|(_, entries)| !entries.is_empty()) {
+                units.insert(entries.as_ptr(), (superblock, index));
+            }
+        }
+        combinations.len().save(out);
+        for Combination { entries, live } in combinations {
+            let unit = units.get(&entries.as_ptr());
+            unit.copied().save(out);
+            if unit.is_none() {
+                entries.save(out);
+            }
+            live.save(out);
+        }
+        (free.save(out), count.save(out), peak.save(out));
+    }
+
+    fn load_state(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
+        self.contents.load_state(from)?;
+        self.combinations.clear();
+        for _ in 0..usize::load(from)? {
+            let entries = match Option::<(u32, usize)>::load(from)? {
+                Some((superblock, index)) => {
+                    let entries = self.contents.get(&superblock).and_then(|units| units.get(index));
+                    entries.ok_or(StateError::Damaged("a combination page is not in flash"))?.clone()
+                }
+                None => Value::load(from)?,
+            };
+            self.combinations.push(Combination { entries, live: Value::load(from)? });
+        }
+        self.free.load_state(from)?;
+        self.count.load_state(from)?;
+        self.peak.load_state(from)
     }
 }
 

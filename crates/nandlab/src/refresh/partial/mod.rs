@@ -52,6 +52,7 @@ pub(crate) mod spec;
 mod tests;
 mod vsm;
 
+use crate::base::state::{state, value};
 pub use encoding::EncodedSize;
 pub use entry::SusceptibleBits;
 pub use links::{CombinationLinks, LINK_BITS};
@@ -532,4 +533,11 @@ impl Partial {
             }
         }
     }
+}
+
+value! { Pending { units, is_read } }
+state! {
+    Partial { draws, vsm, stats, links, waiting_for_room, pending, is_on, looked_at, on_ns }
+    // The sizes are computed again when they are needed.
+    fixed { spec, stream, size }
 }

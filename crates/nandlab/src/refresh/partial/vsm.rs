@@ -4,6 +4,7 @@
 
 use super::SusceptibleBits;
 use crate::base::geometry::UnitId;
+use crate::base::state::state;
 use crate::base::steps::step;
 use std::sync::Arc;
 
@@ -121,6 +122,11 @@ impl Vsm {
         self.waiting.clear();
         (self.waiting_bytes, self.lines) = (0, 0);
     }
+}
+
+state! {
+    Vsm { waiting, waiting_bytes, line, lines, peak_bytes }
+    fixed { capacity, line_bytes, lines_per_program }
 }
 
 #[cfg(test)]

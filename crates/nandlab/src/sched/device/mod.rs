@@ -31,6 +31,7 @@ mod power;
 mod state;
 mod suspend;
 
+use crate::base::state::state;
 pub use gap::CopybackGap;
 pub use planes::PlaneReads;
 pub use state::{Ended, Phase};
@@ -655,4 +656,10 @@ fn end_turn(die: &mut Die, pool: &Transactions, class: Class) {
         let programs = count(pool, die.batch.first());
         die.turns.on_program(class, programs);
     }
+}
+
+state! {
+    Device { dies, channels, off_chip_free_at, cleaning_order, marked, before, has_used_several_planes }
+    parts { planes, partners, suspender }
+    fixed { timing, scheduler, gap, reserves, has_more_to_start }
 }

@@ -24,6 +24,7 @@
 use super::{Device, Phase};
 use crate::base::geometry::{DieId, Geometry};
 use crate::base::slab::Fifo;
+use crate::base::state::{state, value};
 use crate::base::units::{Span, Time};
 use crate::sched::pick::{Waiting, pick};
 use crate::sched::{Agenda, Class, CopybackGap, FlashOp, NEVER, Slot, Transaction, Transactions, Watcher};
@@ -377,3 +378,6 @@ impl Device {
         }
     }
 }
+
+value! { OfDie { at_work, since, waits_since } }
+state! { Planes { of_die, has_effect } fixed { dies, groups, planes_per_group, read_hold } }

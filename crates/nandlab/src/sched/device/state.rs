@@ -2,6 +2,7 @@
 
 use crate::base::geometry::DieId;
 use crate::base::slab::Fifo;
+use crate::base::state::value;
 use crate::base::units::{Span, Time};
 use crate::sched::pick::Turns;
 use crate::sched::{Class, FlashOp, Slot, Transaction};
@@ -87,4 +88,26 @@ pub enum Ended {
     Page(Slot),
     /// The array operation of every transaction in the list that starts at this slot.
     Batch(Slot),
+}
+
+value! { Phase enum { Idle, Command, TransferIn, Array, TransferOut } }
+value! {
+    Die {
+        queues,
+        batch,
+        held,
+        is_sensed,
+        kind,
+        width,
+        phase,
+        channel,
+        promoted,
+        turns,
+        cleanings,
+        next_waiting,
+        load,
+        is_marked,
+        since,
+        busy_ns,
+    }
 }

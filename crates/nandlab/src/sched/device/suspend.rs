@@ -26,6 +26,7 @@
 use super::{Device, Phase, first_of};
 use crate::base::geometry::DieId;
 use crate::base::slab::Fifo;
+use crate::base::state::{state, value};
 use crate::base::units::{Span, Time};
 use crate::sched::pick::pick;
 use crate::sched::stats::SuspendStats;
@@ -230,3 +231,13 @@ impl Device {
         watcher.on_phase(now, end, id, u32::from(die.channel), Phase::Array, first_of(&die.batch, pool));
     }
 }
+
+value! {
+    Course enum {
+        None,
+        Running { end, from },
+        Entering { since, left },
+        Suspended { since, left, kind, batch },
+    }
+}
+state! { Suspender { dies, stats } fixed { spec } }
