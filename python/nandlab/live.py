@@ -94,6 +94,10 @@ class Drive:
         """A detection of the dirty budget begins."""
         return self._order("detect")
 
+    def save(self) -> dict[str, Any]:
+        """The drive is saved with its data, and its recording begins anew: a drive with a folder of ``--data``."""
+        return self._order("save")
+
     def mark(self, text: str = "") -> dict[str, Any]:
         """A mark with this text goes to the recording of the session; the result has its simulated time, `at_s`."""
         if "\n" in text or len(text.encode()) > _MARK_MAX:

@@ -234,6 +234,47 @@ def test_a_drive_goes_on_after_a_clean_end(spec, tmp_path, how):
         assert "goes on after" in server.end()
 
 
+def test_a_saved_drive_goes_on_without_what_was_recorded_before(spec, tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    journal = data / "session.rec"
+    options = ["--speed", "max", "--data", data]
+    payloads = [random.Random(lpn).randbytes(UNIT) for lpn in range(60)]
+    with Server(spec, tmp_path, *options) as server:
+        client = Client(server.path)
+        for lpn, payload in enumerate(payloads):
+            client.write(lpn * UNIT, payload)
+        assert journal.stat().st_size > 60 * UNIT
+        saved = server.drive.save()
+        assert saved["bytes"] == (data / "checkpoint").stat().st_size > 60 * UNIT
+        assert journal.stat().st_size < 10_000
+        client.write(0, b"x" * UNIT)
+        before = server.drive.stat()
+        server.end()
+    refused = nandlab_command("run", journal, status=2)
+    assert "goes on from a checkpoint" in refused and "--record" in refused
+    words = ["serve", spec, "--socket", tmp_path / "socket" / "s", *options, "--set", "timing.read=70us"]
+    refused = nandlab_command(*words, status=2)
+    assert "another spec" in refused and "--data" in refused
+    with Server(spec, tmp_path, *options) as server:
+        client = Client(server.path)
+        assert client.read(0, UNIT) == b"x" * UNIT
+        for lpn, payload in list(enumerate(payloads))[1:]:
+            assert client.read(lpn * UNIT, UNIT) == payload
+        found = server.drive.stat()
+        assert found["completed"] == before["completed"] + 60
+        assert found["host"]["write"] == before["host"]["write"]
+        assert "saved at" in nandlab_command("live", "save", "--socket", server.path)
+        server.process.kill()
+        server.process.communicate()
+    with Server(spec, tmp_path, *options) as server:
+        assert Client(server.path).read(0, UNIT) == b"x" * UNIT
+        assert server.drive.stat()["power_losses"] == 1
+        assert "was killed" in server.end()
+    with Server(spec, tmp_path, "--speed", "max") as server, pytest.raises(OutputError, match="--data"):
+        server.drive.save()
+
+
 def test_a_killed_server_loses_no_flushed_write(spec, tmp_path):
     """A writer logs completed flushes; after a kill every unit is that of its last flushed write or of a later one."""
     data = tmp_path / "data"

@@ -53,6 +53,10 @@ pub struct Header {
     pub seed: u64,
     /// A number that tells this recording from others, so that no other one is read as a part of it.
     pub id: u64,
+    /// Whether the recording begins at a checkpoint of the drive, which the checkpoint names by this `id`. Without the
+    /// checkpoint it cannot be played.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub continues: bool,
 }
 
 /// What a drive was given.
@@ -574,6 +578,7 @@ mod tests {
             folder: "/".to_owned(),
             seed: 3,
             id: 77,
+            continues: false,
         }
     }
 

@@ -119,6 +119,8 @@ pub enum Order<'a> {
     CutInRecovery(Span),
     /// A detection of the dirty budget begins.
     Detect,
+    /// The drive is saved with its data, and its recording begins anew.
+    Save,
     /// A mark with this text goes to the recording of the session.
     Mark(&'a str),
 }

@@ -15,6 +15,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use nandlab_base::base::ids::Lpn;
+use nandlab_base::base::state::{StateError, StateReader, StateWriter, Value};
 
 use crate::arena::Arena;
 use crate::memory::is_zero;
@@ -287,6 +288,43 @@ impl Contents {
                 let file = spill.file.as_ref().expect("a place in the file needs a file");
                 file.read_exact_at(out, offset).map_err(|error| spill.error(error))?;
             }
+        }
+        Ok(())
+    }
+
+    /// Writes all versions that have data, for a checkpoint.
+    pub(crate) fn save(&self, out: &mut StateWriter<'_>) {
+        self.versions().save(out);
+        let mut unit = vec![0; self.unit_bytes];
+        let mut from = 0;
+        while let Some(lpn) = self.newest.next_used(from, u64::MAX) {
+            let mut next = self.newest.get(lpn);
+            while next != 0 {
+                let Entry { version, older, .. } = self.entries[next as usize - 1];
+                (lpn as u32, version).save(out);
+                if !out.is_counting()
+                    && let Err(error) = self.read_into(Lpn(lpn as u32), version, 0, &mut unit)
+                {
+                    out.fail(io::Error::other(error));
+                }
+                out.put(&unit);
+                next = older;
+            }
+            from = lpn + 1;
+        }
+    }
+
+    /// Adds the versions that [`Contents::save`] has written.
+    pub(crate) fn load(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
+        let mut unit = vec![0; self.unit_bytes];
+        for _ in 0..u64::load(from)? {
+            let (lpn, version) = <(u32, u64)>::load(from)?;
+            from.get(&mut unit)?;
+            if u64::from(lpn) >= self.newest.len() {
+                return Err(StateError::Damaged("it has data of an LPN that the drive does not have"));
+            }
+            let kept = self.reserve(1).and_then(|()| self.write(Lpn(lpn), version, &unit));
+            kept.map_err(|error| StateError::Io(io::Error::other(error)))?;
         }
         Ok(())
     }

@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 use nandlab_base::recording::{Encoder, Entry, Header, Recording, RecordingError};
 use rustix::fs::FlockOperation;
 
+use crate::simulated::beside;
+
 /// Records beyond so many bytes are written before the next reply is due.
 const PENDING_MAX: usize = 4 << 20;
 /// The usual limit of a file: none.
@@ -117,6 +119,27 @@ impl Recorder {
             return Err(failed(error));
         }
         Ok(Self::new(path, file, header.encoder(), bytes.len() as u64, *limit, *sync))
+    }
+
+    /// A new recording in the place of another one, which it replaces when its header is on the disk.
+    ///
+    /// # Errors
+    /// When the file cannot be made. The other one is then as before.
+    pub fn replace(recorded: &Recorded, header: &Header) -> Result<Self, RecorderError> {
+        let new = Recorded { path: beside(&recorded.path), ..recorded.clone() };
+        // One is left if a process was killed here.
+        let _ = std::fs::remove_file(&new.path);
+        let mut recorder = Self::create(&new, header)?;
+        let failed = |error| RecorderError::Io(recorded.path.clone(), error);
+        std::fs::rename(&new.path, &recorded.path).map_err(failed)?;
+        sync_folder(&recorded.path).map_err(failed)?;
+        recorder.path.clone_from(&recorded.path);
+        Ok(recorder)
+    }
+
+    /// The file takes no further record.
+    pub(crate) fn give_up(&mut self, why: &str) {
+        self.fail(why);
     }
 
     fn new(path: &Path, file: File, encoder: Encoder, end: u64, limit: u64, sync: Sync) -> Self {
@@ -237,7 +260,7 @@ impl Recorder {
 }
 
 /// Makes the name of a new file outlive the machine.
-fn sync_folder(path: &Path) -> io::Result<()> {
+pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }

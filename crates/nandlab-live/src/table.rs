@@ -26,6 +26,11 @@ impl Table {
         Self { leaves: std::iter::repeat_with(|| None).take(leaves).collect(), len }
     }
 
+    /// The number of keys.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
     /// The entry of `key`; 0 without one, and for keys beyond the table.
     #[inline]
     pub(crate) fn get(&self, key: u64) -> u32 {

@@ -88,6 +88,13 @@ impl Replay {
         if let Some(text) = other_version(recording.header()) {
             return Err(RunError::new_err(format!("{}: {text}", path.display())));
         }
+        if recording.header().continues {
+            return Err(RunError::new_err(format!(
+                "{}: the recording goes on from a checkpoint of its drive, and its results need the session before it\n  \
+                 remedy: record sessions to be played with --record, or play its requests as a trace (workload.trace)",
+                path.display()
+            )));
+        }
         let simulation = Simulation::of_recording(&spec.loaded, verify);
         let simulation = Box::new(simulation.map_err(|error| RunError::new_err(error.to_string()))?);
         Ok(Self {

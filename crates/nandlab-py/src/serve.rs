@@ -54,7 +54,7 @@ mod linux {
     use nandlab_live::nbd::Export;
     use nandlab_live::recording::{Recorded, Recorder, RecorderError, Sync};
     use nandlab_live::server::{Ended, Listener, Server, Settings, Stop};
-    use nandlab_live::simulated::{Options, Resumed, Simulated, Speed, Unresumed, Unserved};
+    use nandlab_live::simulated::{Kept, Options, Resumed, Simulated, Speed, Unresumed, Unserved};
     use pyo3::prelude::*;
     use pyo3::types::PyDict;
     use std::net::SocketAddr;
@@ -66,6 +66,10 @@ mod linux {
 
     /// With `--spin` the server polls when the next event is at most this far away.
     const SPIN: Span = Span::from_ns(10_000_000);
+
+    /// A kept drive whose session ends with a recording of at least so many bytes is saved, so that the next server need not
+    /// play it. It has fewer than a million requests, which are played within some seconds.
+    const CHECKPOINT_FROM: u64 = 16 << 20;
 
     /// The options of the command.
     pub(super) struct Wanted {
@@ -124,6 +128,7 @@ mod linux {
                     memory_max: value(options, "memory")?.ok_or_else(|| missing("memory"))?,
                     folder: value(options, "data")?,
                     cut_every: value::<u64>(options, "cut_every_ns")?.map(Span::from_ns),
+                    checkpoint: value(options, "checkpoint")?,
                 },
             })
         }
@@ -187,7 +192,7 @@ mod linux {
         header: &Header,
         watch: &mut dyn FnMut(f64) -> bool,
     ) -> Result<Option<Resumed>, String> {
-        if resumes && recorded.path.exists() {
+        if resumes && (recorded.path.exists() || drive.is_restored()) {
             match drive.resume(recorded, |theirs| check(theirs, header), watch) {
                 Ok(resumed) => return Ok(Some(resumed)),
                 // The server was killed while it began its first session.
@@ -227,6 +232,11 @@ mod linux {
                 "{}: {error}\n  remedy: save the drive anew from this spec with --save-drive, or correct precondition.load",
                 path.display()
             ),
+            Unserved::Restore(path, error) => format!(
+                "{}: {error}\n  remedy: serve the drive with the spec and the version that it began with, or name another \
+                 folder with --data",
+                path.display()
+            ),
         })?;
         let mut resumed = None;
         if let Some((recorded, resumes)) = &wanted.recorded {
@@ -236,7 +246,12 @@ mod linux {
                 folder: wanted.folder.clone(),
                 seed: spec.loaded.spec.seed,
                 id: fresh_id(),
+                continues: false,
             };
+            if let Some(path) = wanted.options.checkpoint.clone() {
+                let (recorded, header) = (recorded.clone(), header.clone());
+                drive.keep(Kept { path, recorded, header, from_bytes: CHECKPOINT_FROM });
+            }
             resumed = record(&mut drive, recorded, *resumes, &header, &mut watch)?;
         }
         let spin = if wanted.is_spinning { SPIN } else { Span::ZERO };

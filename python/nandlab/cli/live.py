@@ -20,6 +20,7 @@ _ORDERS = {
     "cut": "Power fails now: complete replies are sent, then all connections end.",
     "restore": "Power returns: show the recovery, what the capacitor saved, and what is lost.",
     "detect": "Begin a detection of the dirty budget.",
+    "save": "Save a drive with a folder of --data, so that its next server begins soon, however long the session was.",
     "stop": "End the server, and show its results.",
 }
 #: The most ranges of lost bytes that are listed.
@@ -102,6 +103,9 @@ def _give(order: str, options: argparse.Namespace) -> End:
         "stop": _stat,
         "cut": _cut,
         "restore": _restored,
+        "save": lambda saved: [
+            f"saved at {units.duration(saved['at_s'])} of simulated time, in {units.count(saved['bytes'])} bytes"
+        ],
         "detect": lambda found: [f"a detection has begun: the capacitor is {found['stage']}"],
     }
     for line in shown[order](result):

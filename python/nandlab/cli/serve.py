@@ -21,6 +21,8 @@ from nandlab.spec import read_spec
 
 #: The recording of the session in the folder of --data.
 JOURNAL = "session.rec"
+#: The drive with its data there, from which the session goes on.
+CHECKPOINT = "checkpoint"
 #: Units of a time, in nanoseconds.
 _TIMES = {"us": 1e3, "ms": 1e6, "s": 1e9, "min": 60e9, "h": 3600e9}
 
@@ -175,6 +177,7 @@ def serve(options: argparse.Namespace) -> End:
         "patience_ns": None if options.patience is None else nanoseconds("--patience", options.patience),
         "record": options.record,
         "journal": journal,
+        "checkpoint": None if options.data is None else options.data / CHECKPOINT,
         "record_limit": None if options.record_limit is None else _bytes("--record-limit", options.record_limit),
         "acks": options.ack,
         "sync": options.sync,
@@ -244,9 +247,7 @@ def _bytes(option: str, text: str) -> int:
 
 def _resumed(journal: Path | None, records: int, torn: int, was_clean: bool) -> list[str]:
     """What is said of a session that goes on."""
-    if records == 0:
-        return []
-    lines = [f"note: {journal}: the drive goes on after {units.count(records)} records"]
+    lines = [f"note: {journal}: the drive goes on after {units.count(records)} records"] if records else []
     if torn:
         lines.append(
             f"note: {units.count(torn)} bytes of a record that was not whole were dropped: no reply was sent for it"

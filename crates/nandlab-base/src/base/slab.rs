@@ -263,7 +263,9 @@ state_of_value! { Fifo<T> where T }
 impl<T: Value> State for Slab<T> {
     fn save_state(&self, out: &mut StateWriter<'_>) {
         let Self { slots, free, live } = self;
-        (slots.save(out), free.save(out), live.save(out));
+        slots.save(out);
+        free.save(out);
+        live.save(out);
     }
 
     fn load_state(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {

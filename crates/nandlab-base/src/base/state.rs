@@ -65,12 +65,12 @@ impl std::fmt::Debug for StateWriter<'_> {
 impl<'a> StateWriter<'a> {
     /// A writer that passes its bytes on to `sink`, in chunks that are whole numbers of 8 bytes.
     pub fn to(sink: Sink<'a>) -> Self {
-        Self { sink: Some(sink), ..Self::counting() }
+        Self { sink: Some(sink), chunk: Vec::with_capacity(CHUNK), ..Self::counting() }
     }
 
     /// A writer that only counts the bytes.
     pub fn counting() -> Self {
-        Self { sink: None, chunk: Vec::with_capacity(CHUNK), passed_on: 0, failed: None }
+        Self { sink: None, chunk: Vec::new(), passed_on: 0, failed: None }
     }
 
     /// The bytes written so far.
@@ -78,10 +78,17 @@ impl<'a> StateWriter<'a> {
         self.passed_on + self.chunk.len() as u64
     }
 
+    /// Whether the bytes are only counted, so that any others of the same number do.
+    pub fn is_counting(&self) -> bool {
+        self.sink.is_none()
+    }
+
     /// Writes bytes.
     #[inline]
     pub fn put(&mut self, bytes: &[u8]) {
-        if self.chunk.len() + bytes.len() > CHUNK {
+        if self.sink.is_none() {
+            self.passed_on += bytes.len() as u64;
+        } else if self.chunk.len() + bytes.len() > CHUNK {
             self.put_slowly(bytes);
         } else {
             self.chunk.extend_from_slice(bytes);
@@ -108,14 +115,18 @@ impl<'a> StateWriter<'a> {
         self.chunk.clear();
     }
 
+    /// What is to be written cannot be read: the writer fails.
+    pub fn fail(&mut self, error: io::Error) {
+        self.failed.get_or_insert(error);
+    }
+
     /// Fills the bytes up to a whole number of 8 bytes, and passes on what is left. Returns the number of bytes.
     ///
     /// # Errors
     /// When the sink has failed.
     pub fn finish(mut self) -> io::Result<u64> {
-        while self.chunk.len() % 8 > 0 {
-            self.chunk.push(0);
-        }
+        let filled = self.bytes().next_multiple_of(8) - self.bytes();
+        self.put(&[0; 8][..filled as usize]);
         self.pass_on();
         self.failed.map_or(Ok(self.passed_on), Err)
     }

@@ -37,6 +37,7 @@ impl Line {
             b"cut" => Self::Order(Order::Cut),
             b"restore" => Self::Order(Order::Restore),
             b"detect" => Self::Order(Order::Detect),
+            b"save" => Self::Order(Order::Save),
             b"stop" => Self::Stop,
             b"mark" => Self::Mark(String::new()),
             line => {

@@ -69,7 +69,13 @@ impl Cutter {
         memory_max: u64,
         watch: nandlab::drive::Watch<'_>,
     ) -> Result<Self, Unserved> {
-        let options = Options { speed: Speed::Max { gather: 1 }, memory_max, folder: None, cut_every: None };
+        let options = Options {
+            speed: Speed::Max { gather: 1 },
+            memory_max,
+            folder: None,
+            cut_every: None,
+            checkpoint: None,
+        };
         let mut drive = Simulated::build(spec, &options, watch)?;
         drive.keeps_all = true;
         Ok(Self {

@@ -7,6 +7,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use nandlab::base::lost::{Lost, Promise, Recovered};
+use nandlab::base::state::{State, StateError, StateReader, StateWriter, Value};
 use nandlab::host::{Completion, Op, Request};
 use nandlab::probe::Probe;
 use nandlab::sched::Watcher;
@@ -15,6 +16,7 @@ use nandlab_base::base::units::Time;
 
 use crate::backend::{Errno, Failure};
 use crate::contents::Contents;
+use crate::simulated::checkpoint::Session;
 
 /// Data beyond this number of bytes keeps no memory when its request has ended.
 const KEEP: usize = 1 << 20;
@@ -85,6 +87,8 @@ pub(super) struct Data {
     /// Units about which the last power loss has broken a promise.
     pub(super) lost: Vec<Lost>,
     zeros: Vec<u8>,
+    /// Of a checkpoint: what the session has to remember.
+    pub(super) session: Session,
 }
 
 /// A search for versions that nobody can read any more.
@@ -124,6 +128,7 @@ impl Data {
             power_losses: 0,
             lost: Vec::new(),
             zeros: vec![0; unit_bytes as usize],
+            session: Session::default(),
         }
     }
 
@@ -285,6 +290,29 @@ impl Watcher for Data {
 impl Probe for Data {
     fn needs_sequences(&self) -> bool {
         true
+    }
+
+    /// No request is outstanding at a checkpoint.
+    fn save(&self, out: &mut StateWriter<'_>) {
+        self.session.save(out);
+        self.newest.save_state(out);
+        self.unreadable.save_state(out);
+        self.written.save(out);
+        self.power_losses.save(out);
+        self.contents.save(out);
+    }
+
+    fn load(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
+        self.session = Value::load(from)?;
+        let units = self.newest.len();
+        self.newest.load_state(from)?;
+        if self.newest.len() != units {
+            return Err(StateError::Damaged("it has data of a drive of another size"));
+        }
+        self.unreadable.load_state(from)?;
+        self.written = Value::load(from)?;
+        self.power_losses = Value::load(from)?;
+        self.contents.load(from)
     }
 
     fn on_submitted(&mut self, slot: RequestId, _id: u64, request: &Request, _operations: u64) {

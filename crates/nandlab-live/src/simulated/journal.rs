@@ -12,6 +12,9 @@ use crate::recording::{Recorded, Recorder, RecorderError};
 /// Records that are played between two looks at whether to stop.
 const WATCHED: u64 = 1024;
 
+const NO_CHECKPOINT: &str = "the recording goes on from a checkpoint, which is missing\n  remedy: put the file of the \
+                             checkpoint back beside it";
+
 /// Why a session is not resumed.
 #[derive(Debug)]
 pub enum Unresumed {
@@ -79,11 +82,13 @@ impl Simulated {
             self.collect();
         }
         self.record(Event::Stop, &[]);
-        self.recorder.as_mut().map_or(Ok(()), Recorder::end)
+        self.recorder.as_mut().map_or(Ok(()), Recorder::end)?;
+        self.save_at_end();
+        Ok(())
     }
 
     /// Lets time pass until no request is outstanding.
-    fn complete_all(&mut self) {
+    pub(super) fn complete_all(&mut self) {
         let before = self.power_losses;
         while self.open > 0 && self.power_losses == before {
             if !self.drive.advance_to_completion(Time::NEVER) {
@@ -106,16 +111,37 @@ impl Simulated {
         watch: &mut dyn FnMut(f64) -> bool,
     ) -> Result<Resumed, Unresumed> {
         let (mut was_clean, mut torn, mut records) = (false, 0, 0);
+        let follows = self.follows.zip(self.kept.as_ref());
+        let follows = follows.map(|((id, was_clean), kept)| {
+            (Header { id, continues: true, ..kept.header.clone() }, was_clean)
+        });
+        if let Some((header, _)) = &follows
+            && !recorded.path.exists()
+        {
+            Recorder::replace(recorded, header)?;
+        }
+        let mut is_older = false;
         let read = |recording: &mut Recording<BufReader<File>>, bytes: u64| {
             check(recording.header()).map_err(Unresumed::Another)?;
+            if follows.is_none() && recording.header().continues {
+                return Err(Unresumed::Another(NO_CHECKPOINT.to_owned()));
+            }
+            // The server was killed between a checkpoint and the recording that follows it.
+            if follows.as_ref().is_some_and(|(header, _)| header.id != recording.header().id) {
+                is_older = true;
+                return Ok(());
+            }
             was_clean = self.play(recording, &recorded.path, bytes, watch)?;
             (torn, records) = (recording.torn(), recording.records());
             Ok(())
         };
-        let recorder = Recorder::resume::<Unresumed>(recorded, read)?;
+        let mut recorder = Recorder::resume::<Unresumed>(recorded, read)?;
+        if let Some((header, _)) = follows.as_ref().filter(|_| is_older) {
+            recorder = Recorder::replace(recorded, header)?;
+        }
         self.record_to(recorder);
         if records == 0 {
-            was_clean = true;
+            was_clean = follows.is_none_or(|(_, was_clean)| was_clean);
         }
         if !self.is_off && !was_clean && self.drive.failure().is_none() {
             self.complete_all();

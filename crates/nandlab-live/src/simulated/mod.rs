@@ -3,11 +3,14 @@
 //! The drive runs on simulated time, and [`Speed`] says how it follows the time of the machine. `data` keeps the bytes that the
 //! drive itself does not have; `jobs` splits what the drive does not know, such as zeroing.
 
+mod checkpoint;
 mod cutter;
 mod data;
 mod jobs;
 mod journal;
 
+pub use checkpoint::Kept;
+pub(crate) use checkpoint::beside;
 pub use cutter::{Cut, Cutter};
 pub use journal::{Resumed, Unresumed};
 
@@ -104,6 +107,11 @@ pub struct Simulated {
     pts: Option<PtsOutcome>,
     /// Versions that nobody can read are kept: a cut may put them back.
     keeps_all: bool,
+    /// Where checkpoints are kept; `None`: nowhere.
+    kept: Option<Kept>,
+    /// Of a drive that goes on from a checkpoint: the `id` of the recording that follows the checkpoint, and whether the
+    /// session had ended cleanly before.
+    follows: Option<(u64, bool)>,
 }
 
 /// How a drive is served.
@@ -118,6 +126,8 @@ pub struct Options {
     /// Power fails each time so much simulated time has passed since it last returned, and returns at once, as it does when
     /// the spec lets it fail.
     pub cut_every: Option<Span>,
+    /// The file of a checkpoint. If it is there, the drive goes on from it, and is not preconditioned.
+    pub checkpoint: Option<PathBuf>,
 }
 
 /// Why a drive cannot be served.
@@ -129,6 +139,8 @@ pub enum Unserved {
     Failed(Box<DriveFailure>),
     /// A saved drive cannot be loaded.
     Load(PathBuf, SnapshotError),
+    /// A checkpoint cannot be restored.
+    Restore(PathBuf, SnapshotError),
 }
 
 impl Simulated {
@@ -145,7 +157,7 @@ impl Simulated {
             .map(|memory| memory.total().saturating_add(observer))
     }
 
-    /// A fresh drive, preconditioned as the spec has it. `watch` is called meanwhile with the share that is done, and stops
+    /// A fresh drive, preconditioned as the spec has it, or a drive that goes on from its checkpoint. `watch` is called meanwhile with the share that is done, and stops
     /// preconditioning when it returns `false`. Units of preconditioning read as zeros.
     ///
     /// # Errors
@@ -157,6 +169,14 @@ impl Simulated {
         let contents = Contents::new(units.into(), geometry.unit_bytes, options.memory_max, folder);
         let taps = Taps::default().with(Data::new(units, contents));
         let mut drive = Box::new(Drive::with_probe(spec, taps));
+        if let Some(path) = options.checkpoint.as_ref().filter(|path| path.exists()) {
+            let unserved = |error| Unserved::Restore(path.clone(), error);
+            let file = File::open(path).map_err(|error| unserved(SnapshotError::Io(error)))?;
+            drive.restore(file).map_err(unserved)?;
+            let mut restored = Self::new(drive, options.speed, options.cut_every, None);
+            restored.take_over_session();
+            return Ok(restored);
+        }
         let mut pts = None;
         if let PreconditionSpec::Load(path) = &spec.precondition {
             let unserved = |error| Unserved::Load(path.clone(), error);
@@ -200,6 +220,8 @@ impl Simulated {
             recorder: None,
             pts,
             keeps_all: false,
+            kept: None,
+            follows: None,
         }
     }
 
@@ -737,6 +759,7 @@ impl Simulated {
                 }
                 Ok(json!({ "stage": stage }))
             }
+            Order::Save => self.save(false),
             Order::Mark(text) => {
                 self.record(Event::Mark, text.as_bytes());
                 Ok(json!({ "at_s": self.drive.now().seconds() }))

@@ -1,6 +1,8 @@
 //! Tests of the server and of its parts, from outside.
 
 mod any_bytes;
+#[cfg(unix)]
+mod checkpoint;
 #[cfg(target_os = "linux")]
 mod clients;
 mod handshake;

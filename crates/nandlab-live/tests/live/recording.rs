@@ -18,10 +18,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A file of a test that is removed at its end.
-struct Place(PathBuf);
+pub(crate) struct Place(pub(crate) PathBuf);
 
 impl Place {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("nandlab-recording-{}-{number}", std::process::id()));
@@ -29,7 +29,7 @@ impl Place {
         Self(path)
     }
 
-    fn recorded(&self) -> Recorded {
+    pub(crate) fn recorded(&self) -> Recorded {
         Recorded { path: self.0.clone(), limit: NO_LIMIT, sync: Sync::None }
     }
 }
@@ -40,13 +40,20 @@ impl Drop for Place {
     }
 }
 
-fn spec_of(sets: &[&str]) -> Spec {
+pub(crate) fn spec_of(sets: &[&str]) -> Spec {
     let sets: Vec<String> = sets.iter().map(ToString::to_string).collect();
     spec::load(BASE, "test", Path::new("."), &sets).unwrap_or_else(|error| panic!("{error}")).spec
 }
 
-fn header() -> Header {
-    Header { nandlab: "test".to_owned(), spec: String::new(), folder: String::new(), seed: 1, id: 5 }
+pub(crate) fn header() -> Header {
+    Header {
+        nandlab: "test".to_owned(),
+        spec: String::new(),
+        folder: String::new(),
+        seed: 1,
+        id: 5,
+        continues: false,
+    }
 }
 
 fn recording(sets: &[&str], options: &Options, recorded: &Recorded) -> Simulated {
@@ -56,7 +63,7 @@ fn recording(sets: &[&str], options: &Options, recorded: &Recorded) -> Simulated
 }
 
 /// The results of a drive at the end of a session: summary, record of power losses, series and latencies.
-fn results<P: Probe>(drive: &mut Drive<P>) -> String {
+pub(crate) fn results<P: Probe>(drive: &mut Drive<P>) -> String {
     drive.finish_stats();
     let facts = RunFacts { complete: true, ..RunFacts::default() };
     let summary = serde_json::to_string(&Summary::of(drive, &facts)).unwrap();
@@ -80,7 +87,7 @@ fn replayed(path: &Path, sets: &[&str]) -> (String, bool) {
 }
 
 /// A session of random steps with orders between them: the requests of a batch are outstanding together.
-fn session(drive: &mut Simulated, batches: &[Vec<Step>], orders: &[u8], speed: Speed) {
+pub(crate) fn session(drive: &mut Simulated, batches: &[Vec<Step>], orders: &[u8], speed: Speed) {
     let mut now = Time::START;
     for (batch, order) in batches.iter().zip(orders.iter().cycle()) {
         for (id, step) in (0..).zip(batch) {
@@ -113,6 +120,8 @@ fn session(drive: &mut Simulated, batches: &[Vec<Step>], orders: &[u8], speed: S
             }
             2 => drive.order(now, Order::Detect),
             3 => drive.order(now, Order::Mark("here")),
+            // Only a drive with a place for checkpoints is saved.
+            4 => drive.order(now, Order::Save),
             _ => Ok(serde_json::Value::Null),
         };
         if drive.is_off() && *order > 3 {
@@ -123,7 +132,7 @@ fn session(drive: &mut Simulated, batches: &[Vec<Step>], orders: &[u8], speed: S
     drive.end(now).unwrap();
 }
 
-const SPEEDS: [Speed; 4] =
+pub(crate) const SPEEDS: [Speed; 4] =
     [Speed::Max { gather: 1 }, Speed::Max { gather: 4 }, Speed::Factor(1.0), Speed::Factor(0.37)];
 
 proptest! {
@@ -181,7 +190,7 @@ proptest! {
 }
 
 /// The bytes of the part of the drive that sessions use.
-fn all_bytes(drive: &mut Simulated) -> Vec<u8> {
+pub(crate) fn all_bytes(drive: &mut Simulated) -> Vec<u8> {
     // A drive that follows the clock needs times that go on.
     let origin = drive.next_event().unwrap_or(Time::START);
     let mut now = origin;

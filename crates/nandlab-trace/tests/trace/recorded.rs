@@ -10,7 +10,7 @@ use nandlab_trace::open_bytes;
 /// A recording of these events, each with its time in nanoseconds.
 fn recording(events: &[(u64, Event)]) -> Vec<u8> {
     let text = String::new;
-    let header = Header { nandlab: text(), spec: text(), folder: text(), seed: 1, id: 9 };
+    let header = Header { nandlab: text(), spec: text(), folder: text(), seed: 1, id: 9, continues: false };
     let (mut bytes, mut encoder) = (header.to_bytes(), header.encoder());
     for &(at, event) in events {
         encoder.append(&mut bytes, &Entry { at: Time::from_ns(at), event, data: &[] });

@@ -6,11 +6,13 @@
 //! every later result is the same to the byte. What the settings determine is not saved. So a checkpoint is restored by
 //! the version of nandlab that wrote it, into a drive that was built from the same spec.
 //!
-//! Not in a checkpoint: the state of the probe, and that of policies from outside, so a drive with such a policy has no
-//! checkpoints. A drive whose power is off, or which has failed, has none either.
+//! A probe saves what it has to remember ([`Probe::save`]): the oracle does, the timeline begins anew. A policy from
+//! outside is not saved, so a drive with such a policy has no checkpoints. A drive whose power is off, or which has failed,
+//! has none either.
 //!
 //! `core/sections.rs` has the format of the file. The first section, `checkpoint`, has the version and a hash of the
-//! spec. The other sections are those of [`each_part!`], each the [`State`] of a part of the drive.
+//! spec. The next sections are those of [`each_part!`], each the [`State`] of a part of the drive. The last one,
+//! `observers`, is that of the probe.
 //!
 //! A saved drive (`drive/snapshot.rs`) is something else: it has only what preconditioning makes, and drives with other
 //! settings may load it.
@@ -25,6 +27,7 @@ use crate::spec::hash;
 use std::io::{Read, Write};
 
 const CHECKPOINT: SectionKind = section("checkpoint");
+const OBSERVERS: SectionKind = section("observers");
 
 /// The version of nandlab, which has to be the same, is the version of every section.
 const fn section(name: &'static str) -> SectionKind {
@@ -108,11 +111,12 @@ impl<P: Probe> Drive<P> {
     pub fn checkpoint(&self, out: impl Write) -> Result<(), SaveError> {
         self.may_checkpoint()?;
         assert!(!self.core.has_wakes(), "a drive reacts to all changes before a call returns");
-        let mut out = SectionWriter::new(out, PARTS + 1)?;
+        let mut out = SectionWriter::new(out, PARTS + 2)?;
         write(&mut out, CHECKPOINT, &|out| self.identity().save(out))?;
         each_part!(self, State::save_state, save_part, |kind, part, save| {
             write(&mut out, kind, &|out| save(part, out))?;
         });
+        write(&mut out, OBSERVERS, &|out| self.core.probe.save(out))?;
         Ok(out.finish()?)
     }
 
@@ -149,6 +153,7 @@ impl<P: Probe> Drive<P> {
         each_part!(self, State::load_state, load_part, |kind, part, load| {
             read(&mut input, kind, |from| load(part, from))?;
         });
+        read(&mut input, OBSERVERS, |from| self.core.probe.load(from))?;
         input.finish()
     }
 }

@@ -18,6 +18,7 @@
 use crate::base::geometry::{DriveSpec, Geometry, Lpn, RequestId};
 use crate::base::lost::{Content, Lost, Promise, Recovered};
 use crate::base::request::{Completion, Op, Request};
+use crate::base::state::{State as _, StateError, StateReader, StateWriter, state, value};
 use crate::ftl::UnitMap;
 use crate::probe::Probe;
 use crate::sched::Watcher;
@@ -367,10 +368,38 @@ impl Watcher for Oracle {
     }
 }
 
+value! { State enum { InFlight, Acknowledged, Forced } }
+value! { Version { sequence, is_trim, state, flushes } }
+value! { Unit { newest, acknowledged, trimmed, newest_trim, programmed, versions } }
+value! { Outstanding { request, flushes, admitted } }
+state! {
+    Oracle {
+        units,
+        preconditioned,
+        asked,
+        outstanding,
+        flushes,
+        flushes_completed,
+        flushes_to_flash,
+        asked_flushes,
+        checked,
+        compared,
+        violations,
+    }
+}
+
 impl Probe for Oracle {
     #[inline(always)]
     fn needs_sequences(&self) -> bool {
         true
+    }
+
+    fn save(&self, out: &mut StateWriter<'_>) {
+        self.save_state(out);
+    }
+
+    fn load(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
+        self.load_state(from)
     }
 
     fn on_submitted(&mut self, slot: RequestId, id: u64, request: &Request, _operations: u64) {

@@ -4,6 +4,7 @@
 use crate::base::geometry::{Lpn, RequestId};
 use crate::base::lost::{Lost, Recovered};
 use crate::base::request::{Completion, Request};
+use crate::base::state::{StateError, StateReader, StateWriter};
 use crate::base::units::Time;
 use crate::sched::{Transaction, Watcher};
 use std::any::Any;
@@ -16,6 +17,18 @@ pub trait Probe: Watcher + Any + Send + Sync {
     #[inline(always)]
     fn needs_sequences(&self) -> bool {
         false
+    }
+
+    /// Writes what the probe has to remember in a checkpoint of its drive. A probe that writes nothing begins anew in the
+    /// restored drive.
+    fn save(&self, _out: &mut StateWriter<'_>) {}
+
+    /// Restores what [`Probe::save`] has written.
+    ///
+    /// # Errors
+    /// When reading fails, or the bytes are not such a state.
+    fn load(&mut self, _from: &mut StateReader<'_>) -> Result<(), StateError> {
+        Ok(())
     }
 
     /// A request has been submitted. `slot` belongs to the request until it completes or power fails. `id` is the

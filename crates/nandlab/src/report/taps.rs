@@ -11,6 +11,7 @@ use super::Timeline;
 use crate::base::geometry::{DieId, Lpn, RequestId};
 use crate::base::lost::{Lost, Recovered};
 use crate::base::request::{Completion, Request};
+use crate::base::state::{StateError, StateReader, StateWriter, load_part, save_part};
 use crate::base::units::Time;
 use crate::host::Oracle;
 use crate::probe::Probe;
@@ -153,6 +154,17 @@ impl Probe for Taps {
     #[inline(always)]
     fn needs_sequences(&self) -> bool {
         self.needs_sequences
+    }
+
+    /// The timeline begins anew in a restored drive.
+    fn save(&self, out: &mut StateWriter<'_>) {
+        save_part(&self.oracle, out);
+        self.others.iter().for_each(|observer| observer.save(out));
+    }
+
+    fn load(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
+        load_part(&mut self.oracle, from)?;
+        self.others.iter_mut().try_for_each(|observer| observer.load(from))
     }
 
     pass_on! {

@@ -2,15 +2,16 @@
 //! results are the same to the byte, and so is the whole state, because a later checkpoint is the same to the byte.
 
 use crate::cases::Case;
-use crate::common::{TINY, ns, spec, with_oracle};
+use crate::common::{TINY, ns, read_everything, settle, spec, with_oracle};
 use crate::crash::Plan;
+use crate::mechanisms::MECHANISMS;
 use nandlab::base::policy::PolicyError;
 use nandlab::base::rng::Stream;
 use nandlab::drive::spec::Spec;
 use nandlab::drive::{Completion, Drive, Failure, IDLE_LIMIT, Policies, SaveError, SnapshotError};
 use nandlab::ftl::{Candidates, VictimPolicy};
-use nandlab::host::{Op, Request};
-use nandlab::probe::NoProbe;
+use nandlab::host::{Op, Oracle, Request};
+use nandlab::probe::{NoProbe, Probe};
 use nandlab::report::{RunFacts, Table, power, smart, summary};
 
 /// Random drives of an ordinary run of the tests. `NANDLAB_SOAK_CASES` and `NANDLAB_SOAK_SEED` set another number and
@@ -69,7 +70,7 @@ impl Host {
     }
 
     /// Submits `requests` requests, and simulates; ends early if the drive fails.
-    fn run(&mut self, drive: &mut Drive, requests: u32) {
+    fn run<P: Probe>(&mut self, drive: &mut Drive<P>, requests: u32) {
         let capacity = drive.geometry().logical_bytes();
         for _ in 0..requests {
             while drive.outstanding() >= self.depth && drive.advance_unless_at_rest() {}
@@ -91,7 +92,7 @@ impl Host {
     }
 }
 
-fn saved(drive: &Drive) -> Vec<u8> {
+fn saved<P: Probe>(drive: &Drive<P>) -> Vec<u8> {
     let mut file = Vec::new();
     drive.checkpoint(&mut file).unwrap_or_else(|error| panic!("{error}"));
     file
@@ -138,14 +139,37 @@ struct Seen {
     map: u32,
     refreshed: u32,
     reclaimed: u32,
-    known_errors: u32,
     copybacks: u32,
     buffers: u32,
     tags: u32,
-    merged_rows: u32,
+    rows_of_series: u32,
 }
 
 impl Seen {
+    /// Every kind of state has been in several checkpoints of the cases.
+    fn check(&self) {
+        let Self { at_rest, at_work, dirty, losses, losses_after, detections, recharging, links, .. } = *self;
+        let Self { map, refreshed, reclaimed, copybacks, buffers, tags, rows_of_series, .. } = *self;
+        let seen = [
+            at_rest,
+            at_work,
+            dirty,
+            losses,
+            losses_after,
+            detections,
+            recharging,
+            links,
+            map,
+            refreshed,
+            reclaimed,
+            copybacks,
+            buffers,
+            tags,
+            rows_of_series,
+        ];
+        assert!(seen.iter().all(|&count| count >= 5), "a kind of state is rare: {self:?}");
+    }
+
     fn of(&mut self, drive: &Drive, host: &Host) {
         let (stats, is_at_rest) = (drive.stats(), drive.is_at_rest());
         for (count, has) in [
@@ -159,11 +183,10 @@ impl Seen {
             (&mut self.map, drive.demand_map().is_some_and(|map| !map.cache.is_empty())),
             (&mut self.refreshed, stats.refresh.blocks > 0),
             (&mut self.reclaimed, stats.reclaim.blocks > 0),
-            (&mut self.known_errors, drive.error_cache().is_some_and(|cache| cache.entries > 0)),
             (&mut self.copybacks, stats.migration.by_count.iter().any(|&count| count > 0)),
             (&mut self.buffers, drive.spec().ftl.buffer_bytes > 0),
             (&mut self.tags, host.tags),
-            (&mut self.merged_rows, stats.series.rows().len() > 1),
+            (&mut self.rows_of_series, stats.series.rows().len() > 1),
         ] {
             *count += u32::from(has);
         }
@@ -235,7 +258,56 @@ fn a_restored_drive_goes_on_as_the_saved_one() {
              --test drive checkpoint::a_restored_drive"
         );
     }
-    println!("{seen:?}");
+    if cases >= CASES {
+        seen.check();
+    }
+}
+
+/// A drive of each mechanism, in the middle of its work at a depth of 64.
+#[test]
+fn a_restored_drive_of_each_mechanism_goes_on_as_the_saved_one() {
+    for mechanism in MECHANISMS {
+        let (spec, mut drive) = (mechanism.spec(), mechanism.drive());
+        let requests = mechanism.requests(22_000, drive.geometry().logical_bytes());
+        let (before, after) = requests.split_at(20_000);
+        let submit = |drive: &mut Drive, requests: &[Request]| -> Vec<Completion> {
+            let mut completions = Vec::new();
+            for request in requests {
+                while drive.outstanding() >= 64 && drive.advance_unless_at_rest() {}
+                completions.extend(drive.completions());
+                drive.submit(&request.at(drive.now())).expect("the request fits");
+            }
+            completions
+        };
+        submit(&mut drive, before);
+        let acts = (mechanism.acts)(&drive.stats());
+        let mut other = restored(&spec, &saved(&drive));
+        let completions = [submit(&mut drive, after), submit(&mut other, after)];
+        assert_eq!(completions[0], completions[1], "{}: the completions", mechanism.name);
+        assert!(saved(&other) == saved(&drive), "{}: the states", mechanism.name);
+        assert_eq!(results(&mut drive), results(&mut other), "{}", mechanism.name);
+        assert!(acts > 0, "{}: not at work before the checkpoint", mechanism.name);
+    }
+}
+
+/// The oracle goes on in a restored drive, and finds there what the host has written before and after.
+#[test]
+fn the_oracle_goes_on_with_a_restored_drive() {
+    for seed in 0..12 {
+        let plan = Plan::new(seed);
+        let mut host = Host::new(seed, &plan.spec);
+        let mut drive = Drive::with_probe(&plan.spec, Oracle::default());
+        drive.precondition(&mut |_| true);
+        drive.expect_preconditioned(|oracle| oracle);
+        host.run(&mut drive, 300);
+        let mut other = Drive::with_probe(&plan.spec, Oracle::default());
+        other.restore(&*saved(&drive)).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        let checked = other.probe().checked;
+        host.run(&mut other, 200);
+        settle(&mut other);
+        read_everything(&mut other);
+        assert!(other.probe().checked > checked + 100, "seed {seed}");
+    }
 }
 
 /// A spec that models power loss, with a write cache.

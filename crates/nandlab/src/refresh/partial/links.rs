@@ -225,8 +225,12 @@ impl State for CombinationLinks {
         } = self;
         contents.save(out);
         let mut units = BTreeMap::new();
-        for (&superblock, of) in contents {
-            for (index, entries) in of.iter().enumerate().filter(|(_, entries)| !entries.is_empty()) {
+        let mut superblocks: Vec<u32> = contents.keys().copied().collect();
+        superblocks.sort_unstable();
+        for superblock in superblocks {
+            for (index, entries) in
+                contents[&superblock].iter().enumerate().filter(|(_, entries)| !entries.is_empty())
+            {
                 units.insert(entries.as_ptr(), (superblock, index));
             }
         }
@@ -239,7 +243,9 @@ impl State for CombinationLinks {
             }
             live.save(out);
         }
-        (free.save(out), count.save(out), peak.save(out));
+        free.save(out);
+        count.save(out);
+        peak.save(out);
     }
 
     fn load_state(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {

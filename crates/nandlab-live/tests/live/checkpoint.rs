@@ -1,0 +1,252 @@
+//! Checkpoints of served drives: a session goes on from one as if its server had not ended, and a server may be killed at any
+//! time around one.
+
+use crate::recording::*;
+use crate::simulated::*;
+use nandlab::base::units::Time;
+use nandlab::drive::SnapshotError;
+use nandlab_base::recording::{Header, Recording};
+use nandlab_live::backend::{Backend, Op, Order};
+use nandlab_live::recording::{Recorder, RecorderError};
+use nandlab_live::simulated::{Kept, Options, Resumed, Simulated, Speed, Unresumed, Unserved};
+use proptest::prelude::*;
+use std::fs::File;
+use std::path::PathBuf;
+
+/// The places of a drive: recording and checkpoint.
+struct Folder {
+    recording: Place,
+    checkpoint: Place,
+}
+
+impl Folder {
+    fn new() -> Self {
+        Self { recording: Place::new(), checkpoint: Place::new() }
+    }
+
+    fn kept(&self, from_bytes: u64) -> Kept {
+        let (path, recorded) = (self.checkpoint.0.clone(), self.recording.recorded());
+        Kept { path, recorded, header: header(), from_bytes }
+    }
+
+    fn options(&self, speed: Speed) -> Options {
+        Options { checkpoint: Some(self.checkpoint.0.clone()), ..options(speed) }
+    }
+
+    /// A drive that begins.
+    fn begin(&self, sets: &[&str], speed: Speed, from_bytes: u64) -> Simulated {
+        let mut drive = drive(sets, &self.options(speed));
+        drive.keep(self.kept(from_bytes));
+        drive.record_to(Recorder::create(&self.recording.recorded(), &header()).unwrap());
+        drive
+    }
+
+    /// The drive as the next server has it.
+    fn resume(&self, sets: &[&str], speed: Speed, from_bytes: u64) -> (Simulated, Resumed) {
+        let mut drive = drive(sets, &self.options(speed));
+        drive.keep(self.kept(from_bytes));
+        let resumed = drive.resume(&self.recording.recorded(), |_| Ok(()), &mut |_| true).unwrap();
+        (drive, resumed)
+    }
+
+    fn recording_header(&self) -> Header {
+        Recording::open(File::open(&self.recording.0).unwrap()).unwrap().header().clone()
+    }
+}
+
+const NEVER: u64 = u64::MAX;
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// Sessions with checkpoints among their orders. The next server has the same results and the same bytes; so has the
+    /// one after it, which goes on from a checkpoint at the end of the session.
+    #[test]
+    fn a_drive_goes_on_from_its_checkpoint(
+        batches in steps(),
+        mut orders in proptest::collection::vec(0..8u8, 8),
+        kind in 0..KINDS.len(),
+        speed in 0..SPEEDS.len(),
+    ) {
+        let (folder, sets, speed) = (Folder::new(), KINDS[kind], SPEEDS[speed]);
+        // The session ends with power: its end is not the beginning of the next one otherwise.
+        let last = batches.len().saturating_sub(1) % orders.len();
+        orders[last] = 9;
+        let mut first = folder.begin(sets, speed, NEVER);
+        session(&mut first, &batches, &orders, speed);
+        let before = results(first.drive_mut());
+        drop(first);
+        let (mut again, resumed) = folder.resume(sets, speed, NEVER);
+        prop_assert!(resumed.was_clean && resumed.torn == 0);
+        prop_assert_eq!(again.is_restored(), folder.checkpoint.0.exists());
+        prop_assert!(results(again.drive_mut()) == before);
+        drop(again);
+        // Every session ends with a checkpoint now.
+        let (mut second, _) = folder.resume(sets, speed, 0);
+        session(&mut second, &batches, &[4, 9, 2], speed);
+        let before = results(second.drive_mut());
+        let stat = second.order(Time::START, Order::Stat).unwrap();
+        drop(second);
+        let (mut third, resumed) = folder.resume(sets, speed, 0);
+        prop_assert_eq!(resumed, Resumed { records: 0, torn: 0, was_clean: true });
+        prop_assert!(results(third.drive_mut()) == before);
+        let now = third.order(Time::START, Order::Stat).unwrap();
+        for key in ["completed", "power_losses", "busy_s", "simulated_s"] {
+            prop_assert_eq!(&now[key], &stat[key], "{}", key);
+        }
+        let bytes = all_bytes(&mut third);
+        third.end(Time::START).unwrap();
+        drop(third);
+        let (mut fourth, _) = folder.resume(sets, speed, NEVER);
+        prop_assert!(all_bytes(&mut fourth) == bytes);
+    }
+}
+
+/// A drive with 60 numbered writes, the last of them flushed, a checkpoint, and 20 further writes. Returns the files before
+/// the checkpoint, after it, and at the end: the recording and the checkpoint.
+fn around_a_checkpoint(folder: &Folder, sets: &[&str]) -> [(Vec<u8>, Option<Vec<u8>>); 3] {
+    let files = || (std::fs::read(&folder.recording.0).unwrap(), std::fs::read(&folder.checkpoint.0).ok());
+    let mut drive = folder.begin(sets, MAX, NEVER);
+    for number in 1..=60 {
+        write(&mut drive, number * 7 % 30 * UNIT, &stamped(number * 7 % 30, number));
+    }
+    one(&mut drive, request(Op::Flush, 0, 0), &[]).unwrap();
+    let before = files();
+    let saved = drive.order(Time::START, Order::Save).unwrap();
+    let after = files();
+    assert_eq!(saved["bytes"], after.1.as_ref().unwrap().len());
+    for number in 61..=80 {
+        write(&mut drive, number * 7 % 30 * UNIT, &stamped(number * 7 % 30, number));
+    }
+    one(&mut drive, request(Op::Flush, 0, 0), &[]).unwrap();
+    [before, after, files()]
+}
+
+/// The newest write of each LPN among the first `count`.
+fn newest(count: u64) -> [u64; 30] {
+    let mut newest = [0; 30];
+    (1..=count).for_each(|number| newest[(number * 7 % 30) as usize] = number);
+    newest
+}
+
+fn put(path: &PathBuf, bytes: Option<&[u8]>) {
+    match bytes {
+        Some(bytes) => std::fs::write(path, bytes).unwrap(),
+        None => _ = std::fs::remove_file(path),
+    }
+}
+
+/// A server may be killed before, in and after a checkpoint: what was flushed is there.
+#[test]
+fn flushed_data_outlives_a_server_that_is_killed_around_a_checkpoint() {
+    // Planar MLC without a capacitor loses flushed pages to torn programs.
+    for sets in &KINDS[..KINDS.len() - 1] {
+        let folder = Folder::new();
+        let [before, after, end] = around_a_checkpoint(&folder, sets);
+        assert!(after.0.len() < before.0.len() / 4, "the recording begins anew");
+        let (old, new, checkpoint) = (Some(&*before.0), Some(&*after.0), after.1.as_deref());
+        for (recording, checkpoint, flushed) in [
+            (old, None, 60),
+            // Between the checkpoint and the recording that follows it: the old recording is not played.
+            (old, checkpoint, 60),
+            (None, checkpoint, 60),
+            (new, checkpoint, 60),
+            (Some(&*end.0), end.1.as_deref(), 80),
+        ] {
+            put(&folder.recording.0, recording);
+            put(&folder.checkpoint.0, checkpoint);
+            let (mut drive, resumed) = folder.resume(sets, MAX, NEVER);
+            assert!(!resumed.was_clean);
+            assert_eq!(drive.drive().stats().power.losses.len(), 1);
+            assert_eq!(drive.is_restored(), checkpoint.is_some());
+            let expected = newest(flushed);
+            for lpn in 0..30 {
+                assert_eq!(
+                    number_of(lpn, &read(&mut drive, lpn * UNIT, UNIT).unwrap()),
+                    expected[lpn as usize]
+                );
+            }
+            drive.end(Time::START).unwrap();
+            let results_before = results(drive.drive_mut());
+            drop(drive);
+            assert_eq!(folder.recording_header().continues, checkpoint.is_some());
+            let (mut again, resumed) = folder.resume(sets, MAX, NEVER);
+            assert!(resumed.was_clean);
+            assert!(results(again.drive_mut()) == results_before);
+        }
+    }
+}
+
+#[test]
+fn a_recording_without_its_checkpoint_is_not_resumed() {
+    let folder = Folder::new();
+    around_a_checkpoint(&folder, &[]);
+    put(&folder.checkpoint.0, None);
+    let mut alone = drive(&[], &folder.options(MAX));
+    alone.keep(folder.kept(NEVER));
+    match alone.resume(&folder.recording.recorded(), |_| Ok(()), &mut |_| true) {
+        Err(Unresumed::Another(text)) => assert!(text.contains("which is missing"), "{text}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_checkpoint_of_another_drive_is_refused() {
+    let folder = Folder::new();
+    around_a_checkpoint(&folder, &[]);
+    match Simulated::build(&spec_of(KINDS[2]), &folder.options(MAX), &mut |_| true) {
+        Err(Unserved::Restore(path, SnapshotError::OtherSpec)) => assert_eq!(path, folder.checkpoint.0),
+        other => panic!("{other:?}"),
+    }
+    let bytes = std::fs::read(&folder.checkpoint.0).unwrap();
+    put(&folder.checkpoint.0, Some(&bytes[..bytes.len() / 2]));
+    match Simulated::build(&spec_of(&[]), &folder.options(MAX), &mut |_| true) {
+        Err(Unserved::Restore(_, error)) => assert!(error.to_string().contains("ends too early"), "{error}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_drive_is_saved_only_with_power_and_with_a_place_for_it() {
+    let mut without = drive(&[], &options(MAX));
+    let why = without.order(Time::START, Order::Save).unwrap_err();
+    assert_eq!(why, "the drive has no folder for a checkpoint: serve it with --data");
+    let folder = Folder::new();
+    let mut off = folder.begin(&[], MAX, 0);
+    off.order(Time::START, Order::Cut).unwrap();
+    assert!(off.order(Time::START, Order::Save).unwrap_err().contains("no power"));
+    off.end(Time::START).unwrap();
+    drop(off);
+    assert!(!folder.checkpoint.0.exists(), "a session that ends without power ends without a checkpoint");
+    let (_, resumed) = folder.resume(&[], MAX, 0);
+    assert!(resumed.was_clean && resumed.records > 0);
+}
+
+/// A checkpoint that cannot be written changes nothing.
+#[test]
+fn a_session_goes_on_when_it_cannot_be_saved() {
+    let folder = Folder::new();
+    let mut first = folder.begin(&[], MAX, NEVER);
+    write(&mut first, 0, &stamped(0, 1));
+    std::fs::create_dir(&folder.checkpoint.0).unwrap();
+    let why = first.order(Time::START, Order::Save).unwrap_err();
+    assert!(why.contains("the drive is not saved"), "{why}");
+    std::fs::remove_dir(&folder.checkpoint.0).unwrap();
+    write(&mut first, UNIT, &stamped(1, 2));
+    first.end(Time::START).unwrap();
+    drop(first);
+    let (mut second, resumed) = folder.resume(&[], MAX, NEVER);
+    assert!(resumed.was_clean && !second.is_restored());
+    assert_eq!(number_of(1, &read(&mut second, UNIT, UNIT).unwrap()), 2);
+}
+
+#[test]
+fn a_new_recording_is_locked_before_it_has_its_name() {
+    let folder = Folder::new();
+    let mut first = folder.begin(&[], MAX, NEVER);
+    first.order(Time::START, Order::Save).unwrap();
+    let mut second = drive(&[], &folder.options(MAX));
+    second.keep(folder.kept(NEVER));
+    let resumed = second.resume(&folder.recording.recorded(), |_| Ok(()), &mut |_| true);
+    assert!(matches!(resumed, Err(Unresumed::Recorder(RecorderError::Locked(_)))), "{resumed:?}");
+}
