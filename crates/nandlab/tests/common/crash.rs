@@ -22,7 +22,7 @@ use nandlab::flash::SuperblockState;
 use nandlab::host::{Op, Request};
 use nandlab::power_loss::RecoveryCut;
 use nandlab::probe::Probe;
-use nandlab::report::Taps;
+use nandlab::report::{RunFacts, Taps, smart, summary};
 use nandlab::sched::{Cause, FlashOp, Phase, Transaction, Watcher};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -678,7 +678,13 @@ impl<'a> Run<'a> {
             None if stream.below(2) == 0 => Vec::new(),
             None => (0..1 + stream.below(3)).map(|_| draw_recovery_cut(stream)).collect(),
         };
-        !cuts.into_iter().all(|cut| self.drive.cut_recovery(cut))
+        !cuts.into_iter().all(|cut| {
+            let has_failed = self.drive.cut_recovery(cut);
+            // The results can be read while power is off.
+            summary(&self.drive, &RunFacts::default());
+            smart(&self.drive);
+            has_failed
+        })
     }
 
     fn check(&self) {

@@ -1,5 +1,6 @@
 //! Power that fails again during recovery: at every step, once and twice in a row, on drives with all combinations of
-//! the schemes; and the times of the steps by hand.
+//! the schemes. The times of the steps are in `capacitor.rs`, a recovery that collects superblocks in
+//! `power_loss/tests.rs`.
 
 use crate::crash::{Counts, Honest, Plan, crash};
 
