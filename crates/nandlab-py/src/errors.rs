@@ -68,6 +68,8 @@ pub(crate) fn failure_text(failure: &Failure, hash: &str) -> String {
 pub(crate) fn unsaved_text(error: &SaveError) -> Option<String> {
     let remedy = match error {
         SaveError::Io(_) => return None,
+        // Only a checkpoint has these.
+        SaveError::Outside { .. } | SaveError::Failed | SaveError::Off => return Some(error.to_string()),
         SaveError::UnderWay { .. } => "call run_until_idle() before save()",
         SaveError::Dirty(_) => {
             "call flush() and run_until_idle() before save(); with a capacitor and cache.flush_to = \"cache\" a flush \

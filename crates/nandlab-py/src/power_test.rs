@@ -1,7 +1,7 @@
 //! Power cuts in a recorded session, for `nandlab powertest`.
 
 use crate::errors::RunError;
-use crate::replay::{open, other_version};
+use crate::replay::{check_whole, open};
 use crate::spec::Spec;
 use nandlab::base::units::Time;
 use nandlab_base::recording::Event;
@@ -21,9 +21,7 @@ pub(crate) fn recording_moments<'py>(
     spec: &Spec,
 ) -> PyResult<Bound<'py, PyDict>> {
     let (mut recording, _) = open(&path).map_err(RunError::new_err)?;
-    if let Some(text) = other_version(recording.header()) {
-        return Err(RunError::new_err(format!("{}: {text}", path.display())));
-    }
+    check_whole(recording.header(), &path)?;
     let (mut marks, mut acknowledged, mut cuts, mut requests) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut end = 0;
@@ -68,7 +66,7 @@ pub(crate) use unix::Cutter;
 
 #[cfg(unix)]
 mod unix {
-    use super::{RunError, Spec, open, other_version};
+    use super::{RunError, Spec, check_whole, open};
     use crate::errors::failure_text;
     use nandlab::base::lost::{Lost, Promise};
     use nandlab_base::base::units::{Span, Time};
@@ -91,14 +89,13 @@ mod unix {
         #[new]
         fn new(path: PathBuf, spec: &Spec, memory: u64) -> PyResult<Self> {
             let (recording, _) = open(&path).map_err(RunError::new_err)?;
-            if let Some(text) = other_version(recording.header()) {
-                return Err(RunError::new_err(format!("{}: {text}", path.display())));
-            }
+            check_whole(recording.header(), &path)?;
             let cutter = simulated::Cutter::new(recording, &spec.loaded.spec, memory, &mut |_| true)
                 .map_err(|unserved| {
                     RunError::new_err(match unserved {
                         Unserved::Stopped => "stopped".to_owned(),
                         Unserved::Failed(failure) => failure_text(&failure, &spec.loaded.hash()),
+                        Unserved::Restore(path, error) => format!("{}: {error}", path.display()),
                         Unserved::Load(path, error) => format!("{}: {error}", path.display()),
                     })
                 })?;

@@ -71,6 +71,21 @@ pub(crate) fn other_version(header: &Header) -> Option<String> {
     })
 }
 
+/// Refuses a recording that this version does not play from the beginning of its drive.
+pub(crate) fn check_whole(header: &Header, path: &Path) -> PyResult<()> {
+    let continues = || {
+        header.continues.then(|| {
+            "the recording goes on from a checkpoint of its drive, and its results need the session before it\n  remedy: \
+             record sessions to be played with --record, or play its requests as a trace (workload.trace)"
+                .to_owned()
+        })
+    };
+    match other_version(header).or_else(continues) {
+        Some(text) => Err(RunError::new_err(format!("{}: {text}", path.display()))),
+        None => Ok(()),
+    }
+}
+
 /// The resolved spec of a recording as TOML, the folder at which its relative paths start, and its version.
 #[pyfunction]
 pub(crate) fn recording_header(path: PathBuf) -> PyResult<(String, String, String)> {
@@ -85,16 +100,7 @@ impl Replay {
     #[pyo3(signature = (path, spec, verify=false))]
     fn new(path: PathBuf, spec: &Spec, verify: bool) -> PyResult<Self> {
         let (recording, bytes) = open(&path).map_err(RunError::new_err)?;
-        if let Some(text) = other_version(recording.header()) {
-            return Err(RunError::new_err(format!("{}: {text}", path.display())));
-        }
-        if recording.header().continues {
-            return Err(RunError::new_err(format!(
-                "{}: the recording goes on from a checkpoint of its drive, and its results need the session before it\n  \
-                 remedy: record sessions to be played with --record, or play its requests as a trace (workload.trace)",
-                path.display()
-            )));
-        }
+        check_whole(recording.header(), &path)?;
         let simulation = Simulation::of_recording(&spec.loaded, verify);
         let simulation = Box::new(simulation.map_err(|error| RunError::new_err(error.to_string()))?);
         Ok(Self {
