@@ -18,7 +18,8 @@ pub use ecc::{
 pub(crate) use reliability::RBER_MAX;
 pub use reliability::{
     Centre, Condition, CopybackErrors, EarlyLoss, Entry, LayerFactors, LayerSpread, PageVariation, Placement,
-    RberSpec, RberTable, References, Reliability, ReliabilitySpec, Retention, Soft, VthSpec, VthTlcSpec,
+    RberSpec, RberTable, References, Reliability, ReliabilitySpec, Retention, SHIFTS_MAX, Shifts, Soft,
+    VthSpec, VthTlcSpec,
 };
 pub use shape::{CellTimes, ProgramStep, ProgramTime, ReadCost, SHAPES_MAX, Shape, ShapeId, Shapes};
 pub use superblock::{

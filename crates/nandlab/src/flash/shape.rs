@@ -368,7 +368,7 @@ fn read_costs(kind: PageKind, times: &CellTimes, ecc: &EccSpec) -> Vec<ReadCost>
     let mut again = first.clone();
     if ecc.retry == Retry::Incremental {
         // The controller keeps the result of the sensing at the lower level.
-        for level in 1..first.len() {
+        for level in (1..first.len()).filter(|&level| ecc.levels[level].adds) {
             again[level].sense_ns -= first[level - 1].sense_ns;
             again[level].transfer_ns -= first[level - 1].transfer_ns;
         }

@@ -4,7 +4,7 @@ use crate::base::geometry::{Cell, KindTimes};
 use crate::base::units::{SECOND, Span, US, transfer_ns};
 use crate::flash::{
     Centre, CodecSpec, EccSpec, Entry, Failures, LEVELS_MAX, LevelSpec, Placement, RETRY_ROWS_MAX, Retry,
-    RetryRow, RetryTable, Soft, StartLevel,
+    RetryRow, RetryTable, SHIFTS_MAX, Shifts, Soft, StartLevel,
 };
 use crate::spec::{
     AGE, Check, Choices, FromVal, Key, OPERATION, OVERHEAD, Param, Policy, READ_BY_KIND, Resolved, Rule,
@@ -124,6 +124,16 @@ const CODEC: &[Param] = &[
         "\"optimal\"",
         "the references around which those of a level are; with \"default\" soft sensing makes up for retention too",
     ),
+    param(
+        "shifts",
+        ValueKind::Either(&[
+            ValueKind::Slot(&[plain("none", "no entries: soft sensing follows level 1")]),
+            ValueKind::List(ENTRY, SHIFTS_MAX),
+            ValueKind::Table(SHIFT_STEPS),
+        ]),
+        "\"none\"",
+        "entries of a read-retry table, tried after the default references; then soft sensing around the best of them",
+    ),
     param("levels", int(1, REFERENCES_MAX as u64), "7", "references of the last level"),
     param(
         "fer",
@@ -216,16 +226,18 @@ fn own_time(time: &Val) -> Option<&Val> {
 
 const ENTRY: &[Param] = &[param("age", AGE, "", "the references are optimal for data of this age")];
 
-const STEPS: &[Param] = &[
-    param("steps", int(1, LEVELS_MAX as u64 - 1), "", "number of entries"),
-    param(
-        "size",
-        num(0.01, 20.0),
-        "",
-        "distance between the references of neighbouring entries, in 512ths of the highest voltage, for a reference at \
-         the highest state; lower references move in proportion to their height above the erased state",
-    ),
-];
+const STEPS: &[Param] = &[param("steps", int(1, LEVELS_MAX as u64 - 1), "", "number of entries"), STEP];
+
+const SHIFT_STEPS: &[Param] =
+    &[param("steps", int(1, (LEVELS_MAX - REFERENCES_MAX) as u64), "", "number of entries"), STEP];
+
+const STEP: Param = param(
+    "size",
+    num(0.01, 20.0),
+    "",
+    "distance between the references of neighbouring entries, in 512ths of the highest voltage, for a reference at the \
+     highest state; lower references move in proportion to their height above the erased state",
+);
 
 /// The upper limit is 0.5: at this RBER a bit carries no information.
 const RBER_MAX: ValueKind = above_0(0.5);
@@ -238,22 +250,42 @@ fn levels_of(val: &Val) -> Vec<LevelSpec> {
         Val::Tag("retry", Some(table)) => {
             let level = LevelSpec::from_val(table);
             let further: Vec<Entry> = match table.field("entries") {
-                steps @ Val::Table(_) => {
-                    let (count, size): (u32, f64) = (steps.read("steps"), steps.read("size"));
-                    (1..=count).map(|step| Entry::Lowered(f64::from(step) * size)).collect()
-                }
-                ages => {
-                    let age = |entry: &Val| entry.field("age").int().div_ceil(SECOND.ns()) as u32;
-                    ages.list().iter().map(|entry| Entry::Aged(age(entry))).collect()
-                }
+                steps @ Val::Table(_) => steps_of(steps).entries(),
+                ages => ages.list().iter().map(|entry| Entry::Aged(age_s(entry))).collect(),
             };
             let entries = [Entry::Aged(0)].into_iter().chain(further);
             entries.map(|entry| LevelSpec { entry: Some(entry), ..level }).collect()
         }
         // The limits and times of these levels depend on other keys.
-        Val::Tag("codec", Some(params)) => vec![LevelSpec::new(0.5); params.field("levels").int() as usize],
+        Val::Tag("codec", Some(params)) => {
+            let shifts = shifts_of(params).map_or(0, |shifts| shifts.entries().len());
+            vec![LevelSpec::new(0.5); params.field("levels").int() as usize + shifts]
+        }
         Val::List(levels) => levels.iter().map(LevelSpec::from_val).collect(),
         _ => val.is_no("table of read levels"),
+    }
+}
+
+/// The equal steps of a read-retry table.
+fn steps_of(steps: &Val) -> Shifts {
+    Shifts::Steps { count: steps.read::<u32>("steps") as u8, size: steps.read("size") }
+}
+
+/// The age of an entry of a read-retry table, in whole seconds.
+fn age_s(entry: &Val) -> u32 {
+    entry.field("age").int().div_ceil(SECOND.ns()) as u32
+}
+
+/// The entries that `ecc.levels.codec` tries before soft sensing; `None` without any.
+fn shifts_of(params: &Val) -> Option<Shifts> {
+    match params.field("shifts") {
+        steps @ Val::Table(_) => Some(steps_of(steps)),
+        Val::List(entries) => {
+            let mut ages = [0; SHIFTS_MAX];
+            ages.iter_mut().zip(entries).for_each(|(age, entry)| *age = age_s(entry));
+            Some(Shifts::Ages { ages, len: entries.len() as u8 })
+        }
+        _ => None,
     }
 }
 
@@ -287,7 +319,8 @@ fn codec_of(params: &Val, page_bytes: u32, seed: u64) -> CodecSpec {
         _ => Failures::Drawn,
     };
     let iteration_ns = params.field("iteration").span();
-    CodecSpec { code: code_of(params), failures, iteration_ns, page_bytes, seed }
+    let shifts = shifts_of(params).is_some();
+    CodecSpec { code: code_of(params), failures, iteration_ns, page_bytes, seed, shifts }
 }
 
 /// The read levels of `ecc.levels.codec`. The RBER limit of a level is that at a Gaussian boundary; the levels that a
@@ -312,9 +345,11 @@ fn codec_levels(params: &Val, values: &Resolved) -> Vec<LevelSpec> {
         }
         _ => (&code.most_informative, Placement::MostInformative),
     };
-    let centre = match params.field("centre").tag() {
-        "default" => Centre::Default,
-        _ => Centre::Optimal,
+    let shifts = shifts_of(params);
+    let centre = match (shifts, params.field("centre").tag()) {
+        (Some(shifts), _) => Centre::Best(shifts),
+        (None, "default") => Centre::Default,
+        (None, _) => Centre::Optimal,
     };
     let boundaries: [u64; 3] = match Cell::from_val(values.val("drive.cell")).bits() {
         1 => [1; 3],
@@ -339,7 +374,12 @@ fn codec_levels(params: &Val, values: &Resolved) -> Vec<LevelSpec> {
             ..LevelSpec::new(spec.limit() / gain)
         }
     };
-    (1..=params.field("levels").int() as u8).map(level).collect()
+    let soft = (1..=params.field("levels").int() as u8).map(level);
+    let Some(shifts) = shifts else { return soft.collect() };
+    // The default references, the entries, and soft sensing around the best of them.
+    let hard = |entry: Entry| LevelSpec { entry: Some(entry), adds: false, ..level(1) };
+    let entries = [Entry::Aged(0)].into_iter().chain(shifts.entries());
+    entries.map(hard).chain(soft.skip(1)).collect()
 }
 
 /// Y. Du, D. Zou, Q. Li, L. Shi, H. Jin and C. J. Xue, "LaLDPC: Latency-aware LDPC for read performance improvement of
@@ -554,12 +594,46 @@ fn code(check: &mut Check<'_>) -> Option<()> {
         let message = "codec.spacing has no effect, because the references are not equidistant";
         check.error(&[KEY], message, "take spacing out, or write references = \"equidistant\"");
     }
-    if params.field("references").tag() == "mmi" && params.field("centre").tag() == "default" {
+    if let Some(shifts) = shifts_of(&params) {
+        shifted(check, &params, &shifts);
+    } else if params.field("references").tag() == "mmi" && params.field("centre").tag() == "default" {
         let message =
             "codec.centre: references with the most information of the page at hand are around its optimum";
         check.error(&[KEY], message, "take centre out, or write references = \"equidistant\" or mmi-at");
     }
     Some(())
+}
+
+/// The entries of `ecc.levels.codec.shifts` need an order and voltages, as those of a read-retry table, and exclude starts
+/// that may overshoot.
+fn shifted(check: &mut Check<'_>, params: &Val, shifts: &Shifts) {
+    const KEY: &str = "ecc.levels";
+    let ages = match shifts {
+        Shifts::Ages { ages, len } => &ages[..usize::from(*len)],
+        Shifts::Steps { .. } => &[],
+    };
+    let mut pairs = [0].iter().chain(ages).zip(ages);
+    if let Some(entry) = pairs.position(|(before, age)| before >= age) {
+        let message =
+            format!("codec.shifts[{entry}].age: expected more than the age before it, at least a second");
+        check.error(&[KEY], message, "order the entries by rising age, from above 0");
+    }
+    if ages.is_empty() && check.is("reliability.rber", "vth") {
+        let message = "the steps of codec.shifts are in the voltages of reliability.rber = \"vth-tlc\"";
+        let remedy = "set shifts to a list of ages, or reliability.rber = \"vth-tlc\"";
+        check.error(&[KEY, "reliability.rber"], message, remedy);
+    }
+    if params.field("references").tag() == "mmi" || params.field("centre").tag() == "default" {
+        let message = "with codec.shifts the references of soft sensing are around those of the best entry";
+        check.error(&[KEY], message, "take centre out, and write references = \"equidistant\" or mmi-at");
+    }
+    if let Some(start) =
+        check.tag("ecc.start").filter(|start| ["block-level", "drive-level", "table"].contains(start))
+    {
+        let message = format!("\"{start}\" may start at an entry beyond the one that decodes the page");
+        let remedy = "set ecc.start = \"first\", \"last-level\", \"last-good\" or \"ideal\"";
+        check.error(&["ecc.start", KEY], message, remedy);
+    }
 }
 
 /// A read-retry table needs a model of voltages and excludes what relies on a higher level decoding more.

@@ -132,6 +132,13 @@ impl Schemes {
             ["full", "full", "incremental"][pick(3) as usize]
         );
         let levels = match code(seed) {
+            // These starts may overshoot among shifted references.
+            Some(code)
+                if code.contains("shifts")
+                    && ["block-level", "drive-level", "table"].iter().any(|start| levels.contains(start)) =>
+            {
+                levels
+            }
             Some(code) => levels.replacen("levels = 'laldpc'\n", &code, 1),
             None => levels,
         };
@@ -404,6 +411,7 @@ fn code(seed: u64) -> Option<String> {
         "'equidistant', centre = 'default'",
         "'mmi'",
         "{ mmi-at = { pe = 3000, age = '90d' } }, centre = 'default'",
+        "'equidistant', shifts = [{ age = '30d' }, { age = '300d' }], levels = 5",
     ]);
     let (rate, fer) = (pick(&["8/9", "16/17"]), pick(&["'drawn'", "0.01"]));
     let (transfer, iteration) = (pick(&["raw", "regions"]), pick(&["0us", "600ns", "5us"]));

@@ -318,3 +318,68 @@ fn pages_near_the_boundary_need_different_levels() {
     assert_eq!(count(1), (pages, decoded));
     assert_ne!(count(2).1, decoded);
 }
+
+/// Hard reads with the default references and with those of two ages, then soft sensing around the best of them.
+#[test]
+fn shifted_references_and_soft_levels_are_one_ladder() {
+    let model = VthTlc::new(&TLC);
+    let (ages, page_ns) = ([0.0, 20.0, 200.0], 4096 * 5 / 2);
+    let (first, boundaries) = ([40, 50, 41], [2, 3, 2]);
+    let mut rungs = [0; 8];
+    for (pe, days) in
+        [(1000, 10), (2000, 90), (3000, 30), (4000, 365), (6000, 600), (9000, 1000), (9000, 2000)]
+    {
+        let age_s = f64::from(days) * DAY_S;
+        let states = model.distributions(pe.into(), age_s).unwrap();
+        // What each rung leaves unknown, as a multiple of what the code decodes.
+        let share = |kind: usize, age: f64, references: usize| {
+            let centres = model.references(pe.into(), age * DAY_S).unwrap();
+            let offsets: Vec<f64> =
+                (0..references).map(|k| 4.0 * (k as f64 - (references as f64 - 1.0) / 2.0)).collect();
+            let ratio = code().equidistant[0].1 / code().equidistant[references - 1].1;
+            ratio * unknown(&states, &centres, SENSED[kind], &offsets) / entropy(code().rber_at(FER))
+        };
+        for retry in ["full", "incremental"] {
+            let more = ", shifts = [{ age = '20d' }, { age = '200d' }]";
+            let text =
+                text(pe, days, more, &format!("retry = '{retry}'\n")).replace("levels = 7", "levels = 4");
+            let mut drive = drive_of(&spec(&text, &[]));
+            for (kind, lpn) in pages(&drive).into_iter().enumerate() {
+                // An entry is judged by its wrong bits; with one reference both nearly agree.
+                let hard = ages.map(|age| {
+                    model.rber_read_for(pe.into(), age_s, age * DAY_S)[kind] < code().rber_at(FER)
+                });
+                let best =
+                    |references| ages.map(|age| share(kind, age, references)).into_iter().fold(9.0, f64::min);
+                let needed = match hard.iter().position(|&decodes| decodes) {
+                    Some(entry) => entry + 1,
+                    None => (2..=4)
+                        .find(|&references| best(references) < 1.0)
+                        .map_or(7, |references| references + 2),
+                };
+                rungs[needed] += 1;
+                if needed == 7 {
+                    continue;
+                }
+                let further = 10_000 * boundaries[kind];
+                let read = 1000 * first[kind] + page_ns;
+                let soft = |references: u64| read + (references - 1) * (further + page_ns);
+                let expected: u64 = (1..=needed as u64)
+                    .map(|rung| match (rung, retry) {
+                        (1..=3, _) => read,
+                        (rung, "full") => soft(rung - 2),
+                        // Each soft level adds a reference.
+                        _ => further + page_ns,
+                    })
+                    .sum();
+                assert_eq!(
+                    one(&mut drive, Op::Read, lpn * 4096, 4096),
+                    expected,
+                    "{pe} {days} {kind} {retry}"
+                );
+            }
+        }
+    }
+    // Default references, those of an entry, soft sensing, and no rung at all.
+    assert!([1, 2, 4, 6, 7].into_iter().all(|rung| rungs[rung] > 0), "{rungs:?}");
+}

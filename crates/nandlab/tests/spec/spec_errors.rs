@@ -701,7 +701,7 @@ fn wrong_read_levels_are_errors() {
         "run.toml:2: ecc.levels: unknown value \"laldcp\"\n  remedy: did you mean \"laldpc\"? choices: \"none\", \"laldpc\", { \
          retry = { rber_max = 0.5, sense = \"timing\", transfer = \"timing\", decode = \"timing\", entries = [{ age = \"50us\" }] } }, \
          { codec = { rate = \"8/9\", size = \"4KiB\", references = \"equidistant\", spacing = \"model\", centre = \"optimal\", \
-         levels = 7, fer = \"drawn\", sense = \"timing\", further = \"14us\", transfer = \"raw\", iteration = \"600ns\" } }",
+         shifts = \"none\", levels = 7, fer = \"drawn\", sense = \"timing\", further = \"14us\", transfer = \"raw\", iteration = \"600ns\" } }",
     );
     golden(
         "[ecc]\nlevels = 7\n",
@@ -709,7 +709,7 @@ fn wrong_read_levels_are_errors() {
             "run.toml:2: ecc.levels: expected one of its choices or a list, found the number 7\n  remedy: write one of \"none\", \
              \"laldpc\", {{ retry = {{ rber_max = 0.5, sense = \"timing\", transfer = \"timing\", decode = \"timing\", entries = \
              [{{ age = \"50us\" }}] }} }}, {{ codec = {{ rate = \"8/9\", size = \"4KiB\", references = \"equidistant\", spacing = \
-             \"model\", centre = \"optimal\", levels = 7, fer = \"drawn\", sense = \"timing\", further = \"14us\", transfer = \
+             \"model\", centre = \"optimal\", shifts = \"none\", levels = 7, fer = \"drawn\", sense = \"timing\", further = \"14us\", transfer = \
              \"raw\", iteration = \"600ns\" }} }} or a list of {form}"
         ),
     );
@@ -935,6 +935,28 @@ fn the_levels_of_a_code_need_voltages_measured_rates_and_whole_codewords() {
         &text("references = \"mmi\", centre = \"default\"", vth),
         "run.toml:2: ecc.levels: codec.centre: references with the most information of the page at hand are around its \
          optimum\n  remedy: take centre out, or write references = \"equidistant\" or mmi-at",
+    );
+    let shifts = "shifts = [{ age = \"7d\" }, { age = \"60d\" }]";
+    load_with(&text(shifts, vth), &["ecc.retry=incremental"]).unwrap_or_else(|e| panic!("{e}"));
+    golden(
+        &text("shifts = [{ age = \"7d\" }, { age = \"7d\" }]", vth),
+        "run.toml:2: ecc.levels: codec.shifts[1].age: expected more than the age before it, at least a second\n  remedy: \
+         order the entries by rising age, from above 0",
+    );
+    golden(
+        &text("shifts = { steps = 3, size = 1.3 }", vth),
+        "run.toml:2: ecc.levels: the steps of codec.shifts are in the voltages of reliability.rber = \"vth-tlc\"\n  remedy: set \
+         shifts to a list of ages, or reliability.rber = \"vth-tlc\"",
+    );
+    golden(
+        &text(&format!("{shifts}, references = \"mmi\""), vth),
+        "run.toml:2: ecc.levels: with codec.shifts the references of soft sensing are around those of the best entry\n  remedy: \
+         take centre out, and write references = \"equidistant\" or mmi-at",
+    );
+    golden(
+        &format!("[ecc]\nlevels.codec = {{ {shifts} }}\nstart = \"drive-level\"\n{vth}"),
+        "run.toml:3: ecc.start: \"drive-level\" may start at an entry beyond the one that decodes the page\n  remedy: set \
+         ecc.start = \"first\", \"last-level\", \"last-good\" or \"ideal\"",
     );
     golden(
         &text("size = \"8KiB\"", vth),

@@ -37,6 +37,8 @@ pub struct CodecSpec {
     pub page_bytes: u32,
     /// The seed of the run.
     pub seed: u64,
+    /// Whether the entries of a read-retry table are tried before soft sensing.
+    pub shifts: bool,
 }
 
 /// `ecc.levels.codec.fer`: which pages a level decodes.
@@ -113,6 +115,11 @@ impl Codec {
         self.spec.limit()
     }
 
+    /// Whether the entries of a read-retry table are tried before soft sensing.
+    pub fn shifts(&self) -> bool {
+        self.spec.shifts
+    }
+
     /// The RBER below which every level decodes the page whose first unit is `page`, in a block with these P/E cycles.
     #[inline]
     pub fn limit_of(&self, page: UnitId, pe_cycles: u32) -> f64 {
@@ -164,7 +171,7 @@ mod tests {
 
     fn spec(failures: Failures) -> CodecSpec {
         let code = SHIPPED.iter().find(|code| code.rate == "8/9" && code.data_bytes == 4096).unwrap();
-        CodecSpec { code, failures, iteration_ns: US, page_bytes: 16_384, seed: 1 }
+        CodecSpec { code, failures, iteration_ns: US, page_bytes: 16_384, seed: 1, shifts: false }
     }
 
     #[test]

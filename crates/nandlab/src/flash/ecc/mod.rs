@@ -63,13 +63,24 @@ pub struct LevelSpec {
     pub further: KindTimes,
     /// Transfers of a page.
     pub transfers: u32,
+    /// Whether an incremental retry adds to the level before; a read with other references does not.
+    pub adds: bool,
 }
 
 impl LevelSpec {
     /// The level that decodes every RBER below a limit, with the times of `[timing]`.
     pub fn new(rber_max: f64) -> Self {
         let further = KindTimes::uniform(Span::ZERO);
-        Self { rber_max, sense: None, transfer_ns: None, decode_ns: None, entry: None, further, transfers: 1 }
+        Self {
+            rber_max,
+            sense: None,
+            transfer_ns: None,
+            decode_ns: None,
+            entry: None,
+            further,
+            transfers: 1,
+            adds: true,
+        }
     }
 }
 
@@ -187,7 +198,9 @@ impl Ecc {
     /// Whether the first entry of a read-retry table follows its last one in the order of tries.
     #[inline(always)]
     pub fn wraps_around(&self) -> bool {
-        self.start == StartLevel::LastGood && !self.entries.is_empty() && self.codec.is_none()
+        self.start == StartLevel::LastGood
+            && !self.entries.is_empty()
+            && self.codec.as_ref().is_none_or(Codec::shifts)
     }
 
     /// The least RBER that no level decodes, of a code the equivalent RBER; infinite without a level table.

@@ -16,7 +16,7 @@ mod vth;
 mod vth_tlc;
 
 pub use layers::LayerFactors;
-pub use soft::{Centre, Placement, Soft};
+pub use soft::{Centre, Placement, SHIFTS_MAX, Shifts, Soft};
 pub use table::{RberTable, TableError};
 pub use variation::PageVariation;
 pub(super) use variation::{hash, quantile};

@@ -12,6 +12,7 @@
 //! to decode: their equivocation is that of the page times the ratio of these two thresholds. So one limit of the RBER,
 //! one curve of frame error rates and one curve of iterations serve every number of references.
 
+use super::Entry;
 use super::vth::State;
 use nandlab_ldpc::{Regions, most_informative, rber_of_equivocation};
 
@@ -54,12 +55,58 @@ pub enum Placement {
 }
 
 /// The references of a hard read, around which those of soft sensing are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Centre {
     /// The optimum of the page.
     Optimal,
     /// The optimum of data of age 0 at the same wear.
     Default,
+    /// Those of the default references and the entries of a read-retry table with which the page has the lowest
+    /// equivalent RBER, as a controller finds them that has tried all of them.
+    Best(Shifts),
+}
+
+/// The most entries of [`Shifts::Ages`].
+pub const SHIFTS_MAX: usize = 12;
+
+/// The entries of a read-retry table besides the default references.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Shifts {
+    /// The first `len` ages, in seconds: the references are optimal for data of this age.
+    Ages {
+        /// The ages.
+        ages: [u32; SHIFTS_MAX],
+        /// Their number.
+        len: u8,
+    },
+    /// Equal steps, as of [`Entry::Lowered`].
+    Steps {
+        /// Number of steps.
+        count: u8,
+        /// Distance of one step.
+        size: f64,
+    },
+}
+
+impl Shifts {
+    /// The entries, in order.
+    pub fn entries(&self) -> Vec<Entry> {
+        match self {
+            Self::Ages { ages, len } => {
+                ages[..usize::from(*len)].iter().map(|&age_s| Entry::Aged(age_s)).collect()
+            }
+            Self::Steps { count, size } => {
+                (1..=*count).map(|step| Entry::Lowered(f64::from(step) * size)).collect()
+            }
+        }
+    }
+}
+
+/// The least of `of_centre` for the default references and each entry, value by value.
+pub(super) fn best<const N: usize>(shifts: &Shifts, of_centre: impl Fn(Entry) -> [f64; N]) -> [f64; N] {
+    let all = [Entry::Aged(0)].into_iter().chain(shifts.entries());
+    all.map(of_centre)
+        .fold([f64::INFINITY; N], |least, found| std::array::from_fn(|i| least[i].min(found[i])))
 }
 
 /// The references of each boundary in ascending order, around `centres`. `designed`: the states for which

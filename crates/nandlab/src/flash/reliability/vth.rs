@@ -24,9 +24,10 @@
 //! margin up to 60,000 P/E cycles and 50 years. Once the order is lost, the states cannot be distinguished, and the
 //! RBER is 0.5.
 
+use super::Entry;
 use super::VthSpec;
 use super::noise::Noise;
-use super::soft::{Centre, Placement, Soft, equivalent, references as soft_references};
+use super::soft::{Centre, Placement, Soft, best, equivalent, references as soft_references};
 
 /// Middle and sigma of the erased state, in volts; the middle is x0 of Eq. 1.
 const ERASED: (f64, f64) = (1.4, 0.35);
@@ -108,11 +109,26 @@ impl Vth {
 
     /// The equivalent RBER of the pages with soft sensing; 0 to 0.5.
     pub fn equivalent(&self, pe_cycles: f64, age_s: f64, soft: &Soft) -> PerKind {
-        let centre_s = if soft.centre == Centre::Optimal { age_s } else { 0.0 };
+        let around = |centre_s: f64| self.equivalent_around(pe_cycles, age_s, soft, centre_s);
+        let [lsb, msb] = match &soft.centre {
+            Centre::Optimal => around(age_s),
+            Centre::Default => around(0.0),
+            Centre::Best(shifts) => best(shifts, |entry| match entry {
+                Entry::Aged(centre_s) => around(centre_s.into()),
+                Entry::Lowered(_) | Entry::Soft(_) => {
+                    unreachable!("a spec has equal steps only with vth-tlc")
+                }
+            }),
+        };
+        PerKind { lsb, msb }
+    }
+
+    /// The equivalent RBER of LSB and MSB pages with references around the optimum of data of age `centre_s`.
+    fn equivalent_around(&self, pe_cycles: f64, age_s: f64, soft: &Soft, centre_s: f64) -> [f64; 2] {
         let (Some(states), Some(centres)) =
             (self.states(pe_cycles, age_s), self.references(pe_cycles, centre_s))
         else {
-            return PerKind { lsb: 0.5, msb: 0.5 };
+            return [0.5; 2];
         };
         let designed = match soft.placement {
             Placement::Designed { pe_cycles, age_s } => self.states(pe_cycles.into(), age_s.into()),
@@ -121,9 +137,7 @@ impl Vth {
         let designed = designed.map(|states| (states, references(&states)));
         let designed = designed.as_ref().map(|(states, optimal)| (&states[..], &optimal[..]));
         let references = soft_references(soft, &states, &centres, designed);
-        let [lsb, msb] =
-            [&[1][..], &[0, 2]].map(|sensed| equivalent(&states, sensed, &references, soft.ratio));
-        PerKind { lsb, msb }
+        [&[1][..], &[0, 2]].map(|sensed| equivalent(&states, sensed, &references, soft.ratio))
     }
 
     /// The RBER of the pages of cells in these states, read at these references.

@@ -48,7 +48,7 @@
 //! The model is meant for up to 10,000 P/E cycles. Once the states are out of order, the RBER is 0.5.
 
 use super::noise::Noise;
-use super::soft::{Centre, Placement, Soft, equivalent, references as soft_references};
+use super::soft::{Centre, Placement, Soft, best, equivalent, references as soft_references};
 use super::vth::{SENSING_STEPS, State, crossing, share_near};
 use super::{EarlyLoss, Entry, VthTlcSpec};
 
@@ -109,10 +109,23 @@ impl VthTlc {
 
     /// The equivalent RBER of LSB, CSB and MSB pages with soft sensing; 0 to 0.5.
     pub fn equivalent(&self, pe_cycles: f64, age_s: f64, soft: &Soft) -> [f64; 3] {
-        let centre_s = if soft.centre == Centre::Optimal { age_s } else { 0.0 };
-        let (Some(states), Some(centres)) =
-            (self.states(pe_cycles, age_s), self.references(pe_cycles, centre_s))
-        else {
+        let around = |centres| self.equivalent_around(pe_cycles, age_s, soft, centres);
+        match &soft.centre {
+            Centre::Optimal => around(self.references(pe_cycles, age_s)),
+            Centre::Default => around(self.references(pe_cycles, 0.0)),
+            Centre::Best(shifts) => best(shifts, |entry| around(self.references_of(pe_cycles, entry))),
+        }
+    }
+
+    /// The equivalent RBER of LSB, CSB and MSB pages with references around `centres`.
+    fn equivalent_around(
+        &self,
+        pe_cycles: f64,
+        age_s: f64,
+        soft: &Soft,
+        centres: Option<[f64; 7]>,
+    ) -> [f64; 3] {
+        let (Some(states), Some(centres)) = (self.states(pe_cycles, age_s), centres) else {
             return [0.5; 3];
         };
         let designed = match soft.placement {
