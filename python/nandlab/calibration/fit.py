@@ -30,6 +30,8 @@ MODEL_ERROR = 0.003
 BOXES = (0.15, 0.08, 0.04)
 #: Candidates in such a box, for each key.
 IN_BOX = 3
+#: The relative errors that every value has in the first parts of the fit.
+COARSE = (0.05, 0.02, 0.008)
 #: Residuals beyond this many standard errors count by their logarithm.
 SOFT = 3.0
 #: Candidates of the first look at the whole box, for each key.
@@ -87,14 +89,25 @@ class Fit:
         self._times = (-2, 2) if quick else (-4, -2, 2, 4)
         self.measured = np.log([value.value for value in model.values])
         self.errors = np.zeros(len(self.measured))
+        #: Whether residuals far from 0 count less than their squares.
+        self._is_soft = True
 
     def run(self) -> Fitted:
         """Find the values; raises `OutputError` for a start without a predicted value."""
         start = self.start()
-        self.errors = np.hypot(errors_of(self.model, start), self._model_error)
+        exact = np.hypot(errors_of(self.model, start), self._model_error)
+        self.errors = exact
         if not self.model.keys:
             return Fitted(start, self._scale(start))
+        # At first all values count, also those that are many standard errors away: otherwise the fit may end where most
+        # values agree exactly and one is far off.
+        self._is_soft = False
+        self.errors = np.hypot(exact, COARSE[0])
         best = min(self._optimised(self._first_look(start)), key=self.cost)
+        for coarse in (*COARSE[1:], 0.0):
+            self._is_soft = coarse == 0.0
+            self.errors = np.hypot(exact, coarse)
+            best = min(self._optimised([best]), key=self.cost)
         best, jacobian = self._polished(best)
         scale = self._scale(best, SEEDS_OF_ERRORS)
         covariance = scale * np.linalg.pinv(jacobian.T @ jacobian, rcond=1e-10)
@@ -145,8 +158,8 @@ class Fit:
 
     def cost(self, candidate: Candidate, seeds: int | None = None) -> float:
         """The sum that the fit makes least: of squares of residuals, of large ones less."""
-        squares = (self._residuals(candidate, seeds) / SOFT) ** 2
-        return float(SOFT**2 * np.sum(np.log1p(squares)))
+        squares = self._residuals(candidate, seeds) ** 2
+        return float(np.sum(SOFT**2 * np.log1p(squares / SOFT**2) if self._is_soft else squares))
 
     def _scale(self, candidate: Candidate, seeds: int | None = None) -> float:
         """The cost over the degrees of freedom, at least 1."""
@@ -164,8 +177,8 @@ class Fit:
                 break
             # The optimiser does not begin on a bound.
             first = np.clip(self.places(start), 1e-3, 1 - 1e-3)
-            # The optimiser has no direction where no key moves a value.
-            if not self.jacobian(first).any():
+            # The optimiser has no direction where no key moves a value, or where the best is reached.
+            if not np.abs(self.jacobian(first).T @ self._residuals(self.candidate(first))).max() > 1e-9:
                 found.append(start)
                 continue
             ended = least_squares(
@@ -173,7 +186,7 @@ class Fit:
                 first,
                 jac=lambda places: self.jacobian(places),
                 bounds=(np.zeros(len(first)), np.ones(len(first))),
-                loss="cauchy",
+                loss="cauchy" if self._is_soft else "linear",
                 f_scale=SOFT,
                 xtol=5e-3,
                 ftol=5e-3,

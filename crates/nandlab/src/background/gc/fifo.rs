@@ -5,10 +5,10 @@
 //! B. Kurkoski, "An improved analytic expression for write amplification in NAND flash", ICNC 2012; the same result in
 //! P. Desnoyers, "Analytic models of SSD write performance", ACM TOS 10 (2014).
 
-use crate::base::state::{State, StateError, StateReader, StateWriter};
 use super::{Candidates, Context, VictimPolicy};
 use crate::base::geometry::LaneId;
 use crate::base::policy::{Choice, PolicyError, PolicyInfo};
+use crate::base::state::{State, StateError, StateReader, StateWriter};
 use std::collections::VecDeque;
 
 pub(super) const INFO: PolicyInfo =
@@ -54,5 +54,3 @@ impl VictimPolicy for Fifo {
         Box::new(self.clone())
     }
 }
-
-

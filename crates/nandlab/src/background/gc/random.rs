@@ -3,10 +3,10 @@
 //! k = 1 is random cleaning; with large k the policy approaches greedy. B. Van Houdt, "A mean field model for a class
 //! of garbage collection algorithms in flash-based solid state drives", SIGMETRICS 2013.
 
-use crate::base::state::{State, StateError, StateReader, StateWriter};
 use super::{Candidates, Context, VictimPolicy};
 use crate::base::policy::{Choice, ParamInfo, PolicyError, PolicyInfo};
 use crate::base::rng::Stream;
+use crate::base::state::{State, StateError, StateReader, StateWriter};
 
 pub(super) const INFO: PolicyInfo = PolicyInfo {
     name: "random",
