@@ -294,9 +294,7 @@ PARAMETERS: dict[str, Case] = {
     "ecc.levels.codec={ size": case('ecc.levels.codec={ size = "2KiB" }', base=CODED, workload=READS),
     "ecc.levels.codec={ spacing": case("ecc.levels.codec={ spacing = 5.0 }", base=CODED, workload=READS),
     "ecc.levels.codec={ centre": case('ecc.levels.codec={ centre = "default" }', base=CODED, workload=READS),
-    "ecc.levels.codec={ shifts": case(
-        'ecc.levels.codec={ shifts = [{ age = "90d" }] }', base=CODED, workload=READS
-    ),
+    "ecc.levels.codec={ shifts": case('ecc.levels.codec={ shifts = [{ age = "90d" }] }', base=CODED, workload=READS),
     "ecc.levels.codec={ levels": case("ecc.levels.codec={ levels = 1 }", base=CODED, workload=READS),
     "ecc.levels.codec={ fer": case("ecc.levels.codec={ fer = 0.4 }", base=CODED, workload=READS),
     "ecc.levels.codec={ sense": case('ecc.levels.codec={ sense = "90us" }', base=CODED, workload=READS),

@@ -177,7 +177,7 @@ def _method(result: Calibration) -> list[str]:
     if result.keys:
         texts.append(
             "The fit makes the sum over errors in standard errors least (Cauchy's loss: an error beyond three standard "
-            "errors counts by its logarithm; in the first steps squares count, with larger errors). All candidates have "
-            "the same seeds. Held-out values have no part in it."
+            "errors counts by its logarithm; in the first steps squares count, with larger errors). All candidates "
+            "have the same seeds. Held-out values have no part in it."
         )
     return texts
