@@ -32,6 +32,8 @@ _KEPT = 3
 _UNITS_MAX = 1_000
 #: The most images that are checked to make a case smaller, and the most events that are tried before a cut.
 _TRIES_MAX, _EVENTS_MAX = 60, 100
+#: Checks at the same time: a kernel mounts one btrfs of an identity at a time, and has eight loop devices.
+_JOBS_MAX = {"btrfs": 1, "xfs": 8}
 #: The cuts of the first round of a test with a budget of time; each round has twice as many.
 _ROUND = 32
 _FILE_SYSTEMS = ("ext4", "xfs", "btrfs", "none")
@@ -171,7 +173,7 @@ def powertest(
             "folder": place,
             "kept": os.fspath(folder.absolute()),
             "how": {"fs": fs, "command": check, "limit_s": check_limit_s, "folder": os.getcwd()},
-            "jobs": jobs or os.cpu_count() or 1,
+            "jobs": min(jobs or os.cpu_count() or 1, _JOBS_MAX.get(fs, 1 << 16)),
             "acked": [line for _, line in moments.acknowledged],
             "acked_before": sum(at < moments.begin for at, _ in moments.acknowledged),
             "units_max": _UNITS_MAX,
