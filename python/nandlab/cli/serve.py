@@ -186,11 +186,12 @@ def serve(options: argparse.Namespace) -> End:
     }
 
     def ready(uris: list[str], resumed: tuple[int, int, bool] | None) -> None:
-        for uri in uris:
-            print(uri, flush=True)
         if resumed is not None:
             for line in _resumed(journal, *resumed):
                 fail(line)
+        # A program that waits for the URI may end the server at once.
+        for uri in uris:
+            print(uri, flush=True)
 
     begin = time.perf_counter()
     with OutputDirectory(options.out, force=options.force) if options.out else contextlib.nullcontext() as output:
