@@ -120,34 +120,33 @@ def _make_bar() -> Progress:
     )
 
 
-class CutProgress:
-    """Progress of a power test: on a terminal a bar after two seconds, else a line every ten seconds."""
+class CountProgress:
+    """Progress of counted work: on a terminal a bar after two seconds, else a line every ten seconds."""
 
-    def __init__(self, stop: Stop, *, bar: bool) -> None:
-        self._stop = stop
+    def __init__(self, name: str, stop: Stop, *, bar: bool) -> None:
+        self._name, self._stop = name, stop
         self._bar: Progress | None = None
         self._want_bar = bar and sys.stderr.isatty()
         self._begin_s = self._last_line_s = time.monotonic()
 
-    def __enter__(self) -> CutProgress:
+    def __enter__(self) -> CountProgress:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if self._bar is not None:
             self._bar.stop()
 
-    def __call__(self, done: int, number: int, broken: int) -> None:
+    def __call__(self, done: int, number: int, facts: str) -> None:
         if self._stop:
             raise KeyboardInterrupt
         now = time.monotonic()
-        facts = f"{done:,} of {number:,} cuts, {broken:,} broken"
         if self._want_bar:
             if self._bar is None and now - self._begin_s >= _BAR_AFTER_S:
                 self._bar = _make_bar()
-                self._task = self._bar.add_task("powertest", total=1.0)
+                self._task = self._bar.add_task(self._name, total=1.0)
                 self._bar.start()
             if self._bar is not None:
-                self._bar.update(self._task, completed=done / number, facts=facts)
+                self._bar.update(self._task, completed=done / max(number, 1), facts=facts)
         elif now - self._last_line_s >= _LINE_S:
             self._last_line_s = now
-            print(f"powertest: {facts}", file=sys.stderr, flush=True)
+            print(visible(f"{self._name}: {facts}"), file=sys.stderr, flush=True)

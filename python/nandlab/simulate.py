@@ -98,15 +98,7 @@ def run(
                 saving = _Saving(stack.enter_context(hidden_beside(path)) / NEW, path)
             except OSError as error:
                 raise OutputError(os_error_text("save the drive to", path, error)) from None
-        if out is None:
-            return _simulate(checked, name, progress, verify, saving)
-        with OutputDirectory(Path(out), force=force) as output:
-            result = _simulate(checked, name, progress, verify, saving)
-            if progress is not None:
-                progress(_at_the_end(result))
-            result.write_to(output)
-        result.path = output.path
-        return result
+        return _written(lambda: _simulate(checked, name, progress, verify, saving), out, progress, force=force)
 
 
 def is_recording(path: str | os.PathLike[str]) -> bool:
@@ -159,9 +151,18 @@ def replay(
     def make() -> _core.Replay:
         return _core.Replay(os.fspath(path), spec, verify)
 
-    def simulated() -> RunResult:
-        return _watch(_Worker(make, name, None, 0), spec, progress, None)
+    worker = _Worker(make, name, None, 0)
+    return _written(lambda: _watch(worker, spec, progress, None), out, progress, force=force)
 
+
+def _written(
+    simulated: Callable[[], RunResult],
+    out: str | os.PathLike[str] | None,
+    progress: Callable[[Progress], bool | None] | None,
+    *,
+    force: bool,
+) -> RunResult:
+    """The result of a simulation; with `out`, in that directory too, which is claimed before the simulation."""
     if out is None:
         return simulated()
     with OutputDirectory(Path(out), force=force) as output:

@@ -340,7 +340,7 @@ def test_the_evidence_in_words():
     text = report.evidence_text(cut)
     for words in ("all 3 acknowledged writes", "still fails", "bad", "barrier=0", "4 times", "1 flush"):
         assert words in text
-    result = test.PowerTest(Path("x"), [cut], {}, None, 1.0, 0, "slc", False, 1, 1.0, "true")
+    result = test.PowerTest(Path("x"), [cut], {}, None, 1.0, 0, "slc", False, 1, 0, 1.0, "true")
     assert "text?" in report.junit(result).decode()
 
 

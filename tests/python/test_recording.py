@@ -18,6 +18,7 @@ import pytest
 from nandlab import live, simulate
 from nandlab.errors import OutputError
 from nbd_client import Client
+from test_live import nandlab as nandlab_command
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="drives are served on Linux only")
 
@@ -59,14 +60,6 @@ def spec(tmp_path):
     path = tmp_path / "drive.toml"
     path.write_text(SPEC)
     return path
-
-
-def nandlab_command(*words, status=0):
-    """Stdout of the command, or its stderr when it is refused."""
-    command = [sys.executable, "-m", "nandlab", *(str(word) for word in words)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == status, f"{words}: {done.stdout}\n{done.stderr}"
-    return done.stdout if status == 0 else done.stderr
 
 
 class Server:

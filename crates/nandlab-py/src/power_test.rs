@@ -112,7 +112,7 @@ mod unix {
             Ok((!cutter.is_off(), cutter.acknowledged()))
         }
 
-        /// Power fails and returns, and with `again_ns` fails once more in recovery: `at_ns`, `recovery_ns`, `lost` (a list of units with `lpn`, `offset`, `promise`, `sequence`, `trim`,
+        /// Power fails and returns, and with `again_ns` fails once more in recovery: `at_ns`, `cut_again`, `recovery_ns`, `lost` (a list of units with `lpn`, `offset`, `promise`, `sequence`, `trim`,
         /// `destroyed`: it was in flash),
         /// `unreadable` (offsets), and `unit_bytes`.
         #[pyo3(signature = (again_ns=None))]
@@ -138,6 +138,7 @@ mod unix {
             }
             let out = PyDict::new(py);
             out.set_item("at_ns", cut.at.ns())?;
+            out.set_item("cut_again", cut.is_cut_again)?;
             out.set_item("recovery_ns", cut.recovery.ns())?;
             out.set_item("unit_bytes", unit_bytes)?;
             out.set_item("lost", units)?;

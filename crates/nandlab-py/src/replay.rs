@@ -137,14 +137,9 @@ impl Replay {
         Ok(out)
     }
 
-    /// Bytes of a torn tail of the recording, and whether the session has ended with its stop; right at the end.
-    fn end(&mut self) -> PyResult<(u64, bool)> {
-        let played = self.played.get_mut().map_err(|_| RunError::new_err(OVER))?;
-        Ok((played.recording.torn(), played.last == Some(Event::Stop)))
-    }
-
     fn result(&mut self, py: Python<'_>) -> PyResult<Outcome> {
-        let is_stopped = self.end()?.1;
+        let played = self.played.get_mut().map_err(|_| RunError::new_err(OVER))?;
+        let is_stopped = played.last == Some(Event::Stop);
         let (mut simulation, is_done) = match std::mem::replace(&mut self.state, State::Over) {
             State::Playing { simulation, is_done } => (simulation, is_done),
             State::Verifying(simulation) => (simulation, false),

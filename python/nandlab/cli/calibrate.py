@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import nandlab
 from nandlab.cli.app import End, Parser, stop
-from nandlab.cli.output import check_workers, fail, make_console, say, say_data, show_title
+from nandlab.cli.output import check_workers, fail, make_console, say_data, say_page, show_title
 from nandlab.presentation.model import counted
 
 if TYPE_CHECKING:
@@ -90,7 +90,6 @@ def calibrate(options: argparse.Namespace) -> End:
     workers, dask = options.workers, options.dask
     check_workers(workers, dask)
     from nandlab.calibration.result import PAGE, RESULT
-    from nandlab.reporting.extra import missing
     from nandlab.study.progress import StudyProgress
 
     try:
@@ -118,12 +117,7 @@ def calibrate(options: argparse.Namespace) -> End:
         say_data((result.path / RESULT).read_text(encoding="utf-8"))
     else:
         _show(result, make_console())
-        absent = missing()
-        say(
-            f"no page, {', '.join(absent)} not installed: pip install 'nandlab[figures]'"
-            if absent
-            else result.path / PAGE
-        )
+        say_page(result.path / PAGE)
     return End(kept=f"the calibration is in {result.path}")
 
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nandlab.cli.app import End, Parser, stop
-from nandlab.cli.output import check_workers, fail, make_console, say, say_data, show_title
+from nandlab.cli.output import check_workers, fail, make_console, say_data, say_page, show_title
 from nandlab.errors import OutputError
 
 if TYPE_CHECKING:
@@ -68,25 +66,26 @@ def codec(options: argparse.Namespace) -> End:
     """Run the command."""
     import nandlab
     from nandlab.ldpc.measure import PAGE, RESULT
-    from nandlab.reporting.extra import missing
+    from nandlab.progress import CountProgress
 
     check_workers(options.workers, None)
     if options.placement == "mmi" and options.spacing is not None:
         raise OutputError("--spacing has no effect with --placement mmi\n  remedy: leave one of them out")
     spacing = None if options.placement == "mmi" else options.spacing if options.spacing is not None else 0.25
     try:
-        result = nandlab.codec(
-            options.code,
-            size=_size(options.size),
-            references=_listed(options.references),
-            spacing=spacing,
-            frames=options.frames,
-            iterations=options.iterations,
-            seed=options.seed,
-            out=options.out,
-            workers=options.workers,
-            progress=_Progress(show=not options.json),
-        )
+        with CountProgress("codec", stop, bar=not options.json) as shown:
+            result = nandlab.codec(
+                options.code,
+                size=_size(options.size),
+                references=_listed(options.references),
+                spacing=spacing,
+                frames=options.frames,
+                iterations=options.iterations,
+                seed=options.seed,
+                out=options.out,
+                workers=options.workers,
+                progress=lambda done, total: shown(done, total, f"{done:,} of {total:,} parts of this step"),
+            )
     except KeyboardInterrupt:
         fail(f"{stop}: the frames sent so far are kept, and the next start continues with the others")
         return End(stop.status)
@@ -94,28 +93,8 @@ def codec(options: argparse.Namespace) -> End:
         say_data((result.path / RESULT).read_text(encoding="utf-8"))
     else:
         _show(result, make_console())
-        absent = missing()
-        say(
-            f"no page, {', '.join(absent)} not installed: pip install 'nandlab[figures]'"
-            if absent
-            else result.path / PAGE
-        )
+        say_page(result.path / PAGE)
     return End(kept=f"the measurement is in {result.path}")
-
-
-class _Progress:
-    """A line on stderr every ten seconds."""
-
-    def __init__(self, *, show: bool) -> None:
-        self._show = show
-        self._last_s = time.monotonic()
-
-    def __call__(self, done: int, total: int) -> None:
-        if stop:
-            raise KeyboardInterrupt
-        if self._show and time.monotonic() - self._last_s >= 10:
-            self._last_s = time.monotonic()
-            print(f"codec: {done} of {total} parts of this step", file=sys.stderr, flush=True)
 
 
 def _size(text: str) -> int:

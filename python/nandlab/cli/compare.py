@@ -8,7 +8,7 @@ from pathlib import Path
 
 import nandlab
 from nandlab.cli.app import End, Parser, stop
-from nandlab.cli.output import fail, load_policies, make_console, say, say_data
+from nandlab.cli.output import fail, load_policies, make_console, say, say_data, say_page
 
 #: Wall time in seconds after which progress is reported where there is no bar.
 _LINE_AFTER_S = 2.0
@@ -102,5 +102,5 @@ def compare(options: argparse.Namespace) -> End:
         show_comparison(found, make_console())
         if found.path is not None:
             say(found.path / RESULT)
-            say(f"no page, {', '.join(absent)} not installed: pip install 'nandlab[figures]'" if page is None else page)
+            say_page(page)
     return End(kept="" if found.path is None else f"the comparison is in {found.path}")

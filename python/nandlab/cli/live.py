@@ -12,6 +12,7 @@ from typing import Any
 from nandlab import live, units
 from nandlab.cli.app import End, Parser
 from nandlab.cli.output import say, say_data
+from nandlab.cli.quantities import nanoseconds
 from nandlab.errors import OutputError
 
 _ORDERS = {
@@ -89,8 +90,6 @@ def _unmount(options: argparse.Namespace) -> End:
 def _give(order: str, options: argparse.Namespace) -> End:
     drive = live.Drive(options.socket or _only())
     if getattr(options, "in_recovery", None) is not None:
-        from nandlab.cli.serve import nanoseconds
-
         after_ns = nanoseconds("--in-recovery", options.in_recovery, at_least=0)
         result = drive.cut(in_recovery_s=after_ns * 1e-9)
     else:

@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nandlab import units
@@ -31,6 +32,14 @@ def say(text: str | os.PathLike[str]) -> None:
 def say_data(text: str) -> None:
     """Print a text of JSON or TOML on stdout."""
     print(visible_data(text.rstrip("\n")))
+
+
+def say_page(page: Path | None) -> None:
+    """Print the path of a page, or why there is none."""
+    from nandlab.reporting.extra import missing
+
+    absent = missing()
+    say(page if page and not absent else f"no page, {', '.join(absent)} not installed: pip install 'nandlab[figures]'")
 
 
 def show_title(console: Console, name: str, place: str = "") -> None:

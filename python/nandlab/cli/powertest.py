@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 from pathlib import Path
 
 from nandlab import units
 from nandlab.cli.app import End, Parser, stop
-from nandlab.cli.output import fail, say, say_data
-from nandlab.errors import OutputError
+from nandlab.cli.output import fail, say, say_data, say_page
+from nandlab.cli.quantities import nanoseconds
 from nandlab.presentation.model import counted
 from nandlab.whole import write_file
 
@@ -82,21 +81,14 @@ nandlab powertest drive.toml --workload './insert.sh' --check './check.sh' --cut
     parser.add_json()
 
 
-def _seconds(option: str, text: str) -> float:
-    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?(s|min|h)", text)
-    if found is None:
-        raise OutputError(f"{option}: {text} is no time with a unit\n  remedy: write for example 60s (s, min, h)")
-    return float(found[1]) * {"s": 1, "min": 60, "h": 3600}[found[2]]
-
-
 def powertest(options: argparse.Namespace) -> End:
     """Run the command."""
     from nandlab.power_test import report, test
-    from nandlab.progress import CutProgress
+    from nandlab.progress import CountProgress
 
     folder = options.out or Path("out") / f"{options.spec.stem}-powertest"
-    limit_s = _seconds("--check-limit", options.check_limit)
-    budget_s = None if options.budget is None else _seconds("--budget", options.budget)
+    limit_s = nanoseconds("--check-limit", options.check_limit) * 1e-9
+    budget_s = None if options.budget is None else nanoseconds("--budget", options.budget) * 1e-9
     if options.repeat is not None:
         place = test.repeat(
             folder,
@@ -106,11 +98,17 @@ def powertest(options: argparse.Namespace) -> End:
             seed=options.seed,
             cuts=options.cuts,
             limit_s=limit_s,
+            recording=options.recording,
+            second_cut=options.second_cut,
         )
         say(f"{place}: image, acked.txt, lost.txt")
         return End()
     try:
-        with CutProgress(stop, bar=not options.json) as progress:
+        with CountProgress("powertest", stop, bar=not options.json) as shown:
+
+            def progress(done: int, number: int, broken: int) -> None:
+                shown(done, number, f"{done:,} of {number:,} cuts, {broken:,} broken")
+
             result = test.powertest(
                 options.spec,
                 check=options.check,
@@ -139,26 +137,30 @@ def powertest(options: argparse.Namespace) -> End:
     else:
         for line in summary(result):
             say(line)
+        say_page(result.path / test.PAGE)
     return End(BROKEN if result.broken else 0, f"the result is in {folder}")
 
 
 def summary(result: object) -> list[str]:
     """The result in lines for the screen."""
     from nandlab.power_test import report
-    from nandlab.power_test.test import PAGE, PowerTest
+    from nandlab.power_test.test import PowerTest
 
     assert isinstance(result, PowerTest)
     cpu = sorted(cut.cpu_s for cut in result.cuts)
     lines = [
         f"drive  {result.drive}",
-        f"workload  {counted(result.requests, 'request')}, {units.duration(result.simulated_s)} of simulated time",
+        f"workload  {counted(result.requests, 'request')}, {counted(result.acknowledged, 'acknowledged line')}, "
+        f"{units.duration(result.simulated_s)} of simulated time",
         f"cuts  {len(result.cuts):,} in {units.duration(result.wall_s)}; "
         f"{units.number(1e3 * cpu[len(cpu) // 2])} ms of processor time each without the check",
     ]
+    if result.second_cut:
+        lines.append(report.second_text(result))
     if result.left_out:
         lines.append(f"left out by the budget  {result.left_out:,}")
     if result.passed:
-        return [*lines, "no cut broke the check", f"{result.path / PAGE}"]
+        return [*lines, "no cut broke the check"]
     lines.append(f"broken  {len(result.broken):,}")
     lines += [
         f"  {number:,} {name}: {report.VERDICTS[name].split(': ')[0]}" for name, number in result.verdicts().items()
@@ -170,4 +172,4 @@ def summary(result: object) -> list[str]:
     kept = sorted(path.name for path in result.path.glob("cut-*"))
     if kept:
         lines.append(f"images  {', '.join(kept[:5])} in {result.path}; another one with --repeat NUMBER")
-    return [*lines, f"{result.path / PAGE}"]
+    return lines

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,9 @@ from nandlab.errors import OutputError
 from nandlab.spec import read_spec
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
+    from nandlab.progress import RunProgress
     from nandlab.results import RunResult
 
 
@@ -74,7 +78,6 @@ nandlab run session.rec
 def run(options: argparse.Namespace) -> End:
     """Run the command."""
     from nandlab import simulate
-    from nandlab.progress import RunProgress
 
     if simulate.is_recording(options.spec):
         return _replay(options)
@@ -88,20 +91,46 @@ def run(options: argparse.Namespace) -> End:
         for note in jobs.notes():
             fail(f"fio: {note}")
     name = options.spec.stem
+
+    def play(directory: Path, progress: RunProgress) -> RunResult:
+        return simulate.run(
+            checked,
+            directory,
+            progress,
+            verify=options.verify,
+            save_drive=options.save_drive,
+            force=options.force,
+            name=name,
+        )
+
+    def reading(console: Console) -> None:
+        found = checked.trace_reading()
+        if found is not None:
+            read_as = json.loads(found)
+            show_reading(console, read_as)
+            warn_of_others(read_as, "workload.format")
+
+    return _played(options, play, reading)
+
+
+def _played(
+    options: argparse.Namespace,
+    play: Callable[[Path, RunProgress], RunResult],
+    reading: Callable[[Console], None] | None = None,
+) -> End:
+    """Show the progress and the result of what `play` simulates; `reading` shows how its trace is understood."""
+    from nandlab import simulate
+    from nandlab.progress import RunProgress
+
+    name = options.spec.stem
     directory = options.out or Path("out") / name
     try:
         with RunProgress(name, stop, bar=not options.json) as progress, stop.deferred():
-            result = simulate.run(
-                checked,
-                directory,
-                progress,
-                verify=options.verify,
-                save_drive=options.save_drive,
-                force=options.force,
-                name=name,
-            )
+            result = play(directory, progress)
     except simulate.Stopped:
-        return _without_result(progress.has_begun)
+        when = "in the warm-up" if progress.has_begun else "before the first request"
+        fail(f"{stop} {when}: there is no result")
+        return End(stop.status)
     stopped = bool(stop) and not result.complete
     if options.json:
         say_data(result.summary_text)
@@ -110,23 +139,15 @@ def run(options: argparse.Namespace) -> End:
 
         console = make_console()
         show_title(console, name, str(directory))
-        reading = checked.trace_reading()
         if reading is not None:
-            read_as = json.loads(reading)
-            show_reading(console, read_as)
-            warn_of_others(read_as, "workload.format")
+            reading(console)
         show_run(result, console)
-    return _end(result, stopped, directory)
-
-
-def _without_result(has_begun: bool) -> End:
-    when = "in the warm-up" if has_begun else "before the first request"
-    fail(f"{stop} {when}: there is no result")
-    return End(stop.status)
-
-
-def _end(result: RunResult, stopped: bool, directory: Path) -> End:
     if not result.complete:
+        if simulate.is_recording(options.spec) and not stopped:
+            fail(
+                "the recording has no end of the session: its server was killed; the result is that up to its last "
+                "record"
+            )
         how = stop if stopped else "not complete"
         fail(
             f"{how} after {units.count(result.summary.requests)} requests: {directory} has the result so far "
@@ -142,7 +163,6 @@ _NOT_OF_RECORDINGS = {"sets": "--set", "policies": "--policy", "fio": "--fio", "
 def _replay(options: argparse.Namespace) -> End:
     """Play the session of a live drive again."""
     from nandlab import simulate
-    from nandlab.progress import RunProgress
 
     for key, option in _NOT_OF_RECORDINGS.items():
         if getattr(options, key):
@@ -150,24 +170,10 @@ def _replay(options: argparse.Namespace) -> End:
                 f"{option}: {options.spec} is a recording, and is played as the session was\n  remedy: leave it out; "
                 "for another drive the requests of a recording are a trace: workload.trace of a spec names the file"
             )
-    name = options.spec.stem
-    directory = options.out or Path("out") / name
-    try:
-        with RunProgress(name, stop, bar=not options.json) as progress, stop.deferred():
-            result = simulate.replay(
-                options.spec, directory, progress, verify=options.verify, force=options.force, name=name
-            )
-    except simulate.Stopped:
-        return _without_result(progress.has_begun)
-    stopped = bool(stop) and not result.complete
-    if options.json:
-        say_data(result.summary_text)
-    else:
-        from nandlab.screen import show_run
 
-        console = make_console()
-        show_title(console, name, str(directory))
-        show_run(result, console)
-    if not result.complete and not stopped:
-        fail("the recording has no end of the session: its server was killed; the result is that up to its last record")
-    return _end(result, stopped, directory)
+    def play(directory: Path, progress: RunProgress) -> RunResult:
+        return simulate.replay(
+            options.spec, directory, progress, verify=options.verify, force=options.force, name=options.spec.stem
+        )
+
+    return _played(options, play)

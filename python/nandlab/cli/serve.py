@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import json
 import math
-import re
 import time
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 from nandlab import _core, live, memory, units
 from nandlab.cli.app import End, Parser, stop
 from nandlab.cli.output import fail, say, say_data
+from nandlab.cli.quantities import nanoseconds, size_bytes
 from nandlab.errors import OutputError
 from nandlab.results import Measured, OutputDirectory, RunResult
 from nandlab.simulate import peak_rss_bytes
@@ -23,8 +23,6 @@ from nandlab.spec import read_spec
 JOURNAL = "session.rec"
 #: The drive with its data there, from which the session goes on.
 CHECKPOINT = "checkpoint"
-#: Units of a time, in nanoseconds.
-_TIMES = {"us": 1e3, "ms": 1e6, "s": 1e9, "min": 60e9, "h": 3600e9}
 
 
 def add(parser: Parser) -> None:
@@ -178,7 +176,9 @@ def serve(options: argparse.Namespace) -> End:
         "record": options.record,
         "journal": journal,
         "checkpoint": None if options.data is None else options.data / CHECKPOINT,
-        "record_limit": None if options.record_limit is None else _bytes("--record-limit", options.record_limit),
+        "record_limit": None
+        if options.record_limit is None
+        else size_bytes("--record-limit", options.record_limit, 1 << 16),
         "acks": options.ack,
         "sync": options.sync,
         "results": options.out is not None,
@@ -235,17 +235,6 @@ def _check_recording(options: argparse.Namespace) -> None:
             raise OutputError(f"{name}: nothing is recorded\n  remedy: add --record FILE or --data DIR")
 
 
-def _bytes(option: str, text: str) -> int:
-    """The value of an option that is a size."""
-    found = re.fullmatch(r"([0-9]+) ?(?:([KMGT])iB|B)?", text)
-    if found is None:
-        raise OutputError(f"{option}: {text} is no size\n  remedy: write for example 10GiB (B, KiB, MiB, GiB, TiB)")
-    number = int(found[1]) << (10 * " KMGT".index(found[2] or " "))
-    if not 1 << 16 <= number < 1 << 62:
-        raise OutputError(f"{option}: {text} is not from 64KiB to 4096PiB")
-    return number
-
-
 def _resumed(journal: Path | None, records: int, torn: int, was_clean: bool) -> list[str]:
     """What is said of a session that goes on."""
     lines = [f"note: {journal}: the drive goes on after {units.count(records)} records"] if records else []
@@ -290,19 +279,6 @@ def _speed(text: str) -> float | None:
     if not 1e-6 <= speed <= 1e6:
         raise OutputError(f"--speed: {text} is neither max nor a number from 0.000001 to 1,000,000")
     return speed
-
-
-def nanoseconds(option: str, text: str, at_least: int = 1_000_000) -> int:
-    """The value of an option that is a time with a unit."""
-    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?([a-z]+)", text)
-    if found is None or found[2] not in _TIMES:
-        raise OutputError(
-            f"{option}: {text} is no time with a unit\n  remedy: write for example 30s (us, ms, s, min, h)"
-        )
-    found_ns = round(float(found[1]) * _TIMES[found[2]])
-    if not at_least <= found_ns < 2**60:
-        raise OutputError(f"{option}: {text} is not from {at_least // 1_000_000} ms to 36 years")
-    return found_ns
 
 
 def summary(stat: dict[str, Any]) -> list[str]:

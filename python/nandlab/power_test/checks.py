@@ -8,7 +8,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 #: Findings of e2fsck that are left after the replay of a journal and mean nothing.
@@ -43,7 +43,6 @@ class Outcome:
     dirty: str = ""
     #: Why the command was not run.
     reason: str = ""
-    extra: dict[str, str] = field(default_factory=dict)
 
 
 def _run(*words: str | Path, limit_s: float = 120) -> tuple[int, str]:

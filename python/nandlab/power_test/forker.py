@@ -11,7 +11,6 @@ import functools
 import json
 import os
 import random
-import resource
 import shutil
 import sys
 import tempfile
@@ -24,7 +23,7 @@ from typing import Any
 from nandlab import _core
 from nandlab.power_test.checks import How, Outcome, check, file_of
 
-#: The strengths of promises that are put back for the two questions, and what it means if the check then passes.
+#: The strengths of promises that are put back for the third question.
 ACKNOWLEDGED = ("covered", "acknowledged")
 
 
@@ -187,10 +186,14 @@ def _one(cutter: _core.Cutter, job: dict[str, Any], number: int, at: int, acked:
         "unreadable": len(images.cut["unreadable"]),
         "unit_bytes": images.cut["unit_bytes"],
         "recovery_ns": images.cut["recovery_ns"],
+        "cut_again": images.cut["cut_again"],
         "verdict": None,
         "evidence": None,
     }
     try:
+        if job["mode"] == "keep":
+            images.keep(Path(job["kept"]) / f"cut-{number}")
+            return result
         # Nothing is lost in a control.
         outcome = images.check(images.numbers(ACKNOWLEDGED) if job["mode"] == "control" else [])
         own = time.process_time() - begin
@@ -201,13 +204,9 @@ def _one(cutter: _core.Cutter, job: dict[str, Any], number: int, at: int, acked:
             result["lost_units"] = lost[: job["units_max"]]
         if job["mode"] == "minimise" and not outcome.passed:
             result["smallest"] = _minimise(images, job["tries_max"])
-        if job["mode"] == "keep":
-            images.keep(Path(job["kept"]) / f"cut-{number}")
+        return result
     finally:
         images.remove()
-    children = resource.getrusage(resource.RUSAGE_CHILDREN)
-    result["check_cpu_s"] = children.ru_utime + children.ru_stime
-    return result
 
 
 def _child(work: Callable[[], dict[str, Any]], out: Path) -> None:
@@ -250,7 +249,11 @@ def main() -> None:
                 print(json.dumps({"failed": why, "number": int(out.stem)}), flush=True)
 
     acked: list[str] = job["acked"]
+    deadline_s = job["deadline_s"]
     for number, at in job["instants"]:
+        # Checks that are running end.
+        if deadline_s is not None and time.monotonic() >= deadline_s:
+            break
         is_on, count = cutter.advance(at)
         if not is_on:
             continue

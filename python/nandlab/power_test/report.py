@@ -78,6 +78,7 @@ def to_dict(result: PowerTest) -> dict[str, Any]:
         "second_cut": result.second_cut,
         "check": result.check,
         "requests": result.requests,
+        "acknowledged": result.acknowledged,
         "simulated_s": result.simulated_s,
         "wall_s": round(result.wall_s, 3),
         "left_out": result.left_out,
@@ -119,6 +120,14 @@ def junit(result: PowerTest) -> bytes:
 def _printable(text: str) -> str:
     """A text without the characters that XML cannot have."""
     return "".join(c if c.isprintable() or c in "\n\t" else "?" for c in text)
+
+
+def second_text(result: PowerTest) -> str:
+    """How often a second cut met a recovery."""
+    number = sum(cut.cut_again for cut in result.cuts)
+    if not number:
+        return "No second cut met a recovery: the drive recovers at once, so --second-cut had no effect."
+    return f"After {number:,} of {counted(len(result.cuts), 'cut')} power failed once more while the drive recovered."
 
 
 def smallest_lines(result: PowerTest) -> list[str]:
@@ -198,7 +207,7 @@ def page_of(result: PowerTest, moments: Moments) -> Page:
         "runs. The images at the beginning and at the end of the workload, in which nothing is lost, pass.",
     ]
     if result.second_cut:
-        method.append("Power failed once more while the drive recovered, and recovery began anew.")
+        method.append(second_text(result))
     if result.left_out:
         method.append(f"The budget of time has left out {counted(result.left_out, 'cut')} of those asked for.")
     sections.append(("Method", [*map(Words, method), Fold("The check", text=result.check)]))

@@ -20,6 +20,7 @@ from nandlab.errors import OutputError
 from nandlab.power_test import session
 from nandlab.power_test.instants import Moments, choose
 from nandlab.simulate import recorded_spec
+from nandlab.spec import Spec
 from nandlab.whole import write_file
 
 #: Files in the folder of a power test.
@@ -60,6 +61,8 @@ class Cut:
     evidence: dict[str, Any] | None
     #: CPU time of the cut without its checks, in seconds.
     cpu_s: float
+    #: Whether power failed once more in recovery.
+    cut_again: bool = False
     lost_units: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -80,7 +83,11 @@ class PowerTest:
     drive: str
     #: Whether power failed once more in recovery.
     second_cut: bool
+    #: Requests of the workload and of the sync after it.
     requests: int
+    #: Lines that the workload has acknowledged.
+    acknowledged: int
+    #: Simulated time of the workload and of the sync after it.
     simulated_s: float
     check: str
 
@@ -153,8 +160,7 @@ def powertest(
             Path(spec), path, fs=fs, mount_options=mount_options, setup=setup, workload=workload, sets=sets
         )
         write_file(path.with_name(FACTS), (json.dumps(facts) + "\n").encode())
-    resolved = recorded_spec(path)
-    moments = Moments.of(_core.recording_moments(os.fspath(path), resolved))
+    resolved, moments = _played(path)
     with contextlib.suppress(OSError, ValueError):
         facts = json.loads(path.with_name(FACTS).read_text())
     flushes = sum(moments.begin <= at <= moments.end for at in moments.flushes)
@@ -165,40 +171,24 @@ def powertest(
         )
     for old in folder.glob("cut-*"):
         shutil.rmtree(old, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix="nandlab-cuts-", dir=_room()) as place:
-        Path(place).chmod(0o711)
-        job = {
-            "recording": os.fspath(path),
-            "memory": (memory.available() or 1 << 33) // 2,
-            "folder": place,
-            "kept": os.fspath(folder.absolute()),
-            "how": {"fs": fs, "command": check, "limit_s": check_limit_s, "folder": os.getcwd()},
-            "jobs": min(jobs or os.cpu_count() or 1, _JOBS_MAX.get(fs, 1 << 16)),
-            "acked": [line for _, line in moments.acknowledged],
-            "acked_before": sum(at < moments.begin for at, _ in moments.acknowledged),
-            "units_max": _UNITS_MAX,
-            "tries_max": _TRIES_MAX,
-            "facts": {**facts, "flushes": flushes},
-            "second_ns": None,
-            "seed": seed,
-        }
-        controls = _controls(job, moments)
-        if second_cut:
-            # Recovery takes about as long after each cut as at the beginning and at the end.
-            job["second_ns"] = max(control.pop("recovery_ns") for control in controls.values())
-        for control in controls.values():
-            control.pop("recovery_ns", None)
+    how = {"fs": fs, "command": check, "limit_s": check_limit_s, "folder": os.getcwd()}
+    with _job(path, moments, folder, how, jobs, seed) as job:
+        job["facts"] = {**facts, "flushes": flushes}
+        controls = _controls(job, moments, second_cut=second_cut)
+        if budget_s is not None:
+            job["deadline_s"] = begin + budget_s
         done: list[Cut] = []
+        number_broken = 0
         chosen = list(enumerate(choose(moments, cuts, seed)))
         for group in _rounds(chosen, seed, budget_s):
-            if budget_s is not None and done and time.monotonic() - begin >= budget_s:
-                break
             for row in _fork(job, "cuts", group):
                 done.append(_cut_of(row))
+                number_broken += not done[-1].passed
                 if progress is not None:
-                    progress(len(done), cuts, sum(not cut.passed for cut in done))
-                if budget_s is not None and time.monotonic() - begin >= budget_s:
-                    break
+                    progress(len(done), cuts, number_broken)
+            if budget_s is not None and time.monotonic() - begin >= budget_s:
+                break
+        job["deadline_s"] = None
         done.sort(key=lambda cut: cut.number)
         broken = [cut for cut in done if not cut.passed and cut.verdict != "check"]
         smallest = _smallest(job, moments, done, broken[0]) if broken else None
@@ -214,7 +204,8 @@ def powertest(
         left_out=cuts - len(done),
         drive=_drive(json.loads(resolved.canonical_json())),
         second_cut=second_cut,
-        requests=len(moments.requests),
+        requests=sum(moments.begin <= of[0] <= moments.synced for of in moments.requests),
+        acknowledged=len(moments.acknowledged) - len(moments.lines_until(moments.begin - 1)),
         simulated_s=(moments.synced - moments.begin) * 1e-9,
         check=check,
     )
@@ -222,6 +213,39 @@ def powertest(
 
     write(result, moments)
     return result
+
+
+def _played(path: Path) -> tuple[Spec, Moments]:
+    """The spec of a recording, and what happens in it."""
+    spec = recorded_spec(path)
+    return spec, Moments.of(_core.recording_moments(os.fspath(path), spec))
+
+
+@contextlib.contextmanager
+def _job(
+    path: Path, moments: Moments, folder: Path, how: dict[str, Any], jobs: int | None, seed: int
+) -> Iterator[dict[str, Any]]:
+    """What the process that forks is told, with a temporary folder for images."""
+    # A check that is still running at an interrupt may write there.
+    place = tempfile.TemporaryDirectory(prefix="nandlab-cuts-", dir=_room(), ignore_cleanup_errors=True)
+    with place as images:
+        Path(images).chmod(0o711)
+        yield {
+            "recording": os.fspath(path),
+            "memory": (memory.available() or 1 << 33) // 2,
+            "folder": images,
+            "kept": os.fspath(folder.absolute()),
+            "how": how,
+            "jobs": min(jobs or os.cpu_count() or 1, _JOBS_MAX.get(how["fs"], 1 << 16)),
+            "acked": [line for _, line in moments.acknowledged],
+            "acked_before": len(moments.lines_until(moments.begin - 1)),
+            "units_max": _UNITS_MAX,
+            "tries_max": _TRIES_MAX,
+            "facts": {},
+            "second_ns": None,
+            "deadline_s": None,
+            "seed": seed,
+        }
 
 
 def _room() -> str | None:
@@ -273,12 +297,18 @@ def _cut_of(row: dict[str, Any]) -> Cut:
     return Cut(**{name: row[name] for name in names if name in row})
 
 
-def _controls(job: dict[str, Any], moments: Moments) -> dict[str, Any]:
-    """Check the images at the beginning and at the end, in which nothing is lost."""
+def _controls(job: dict[str, Any], moments: Moments, *, second_cut: bool) -> dict[str, Any]:
+    """Check the images at the beginning and at the end, in which nothing is lost.
+
+    With `second_cut` sets the longest time after which power fails again: recovery takes about as long after each cut.
+    """
     found = {}
     names = ["at the beginning", "at the end"]
-    for row in _fork(job, "control", list(enumerate([moments.begin, moments.synced]))):
-        found[names[row["number"]]] = {key: row[key] for key in ("passed", "status", "output", "reason", "recovery_ns")}
+    rows = list(_fork(job, "control", list(enumerate([moments.begin, moments.synced]))))
+    if second_cut:
+        job["second_ns"] = max(row["recovery_ns"] for row in rows)
+    for row in rows:
+        found[names[row["number"]]] = {key: row[key] for key in ("passed", "status", "output", "reason")}
     for name, control in found.items():
         if not control["passed"]:
             output = control["output"].strip()
@@ -300,7 +330,7 @@ def _smallest(job: dict[str, Any], moments: Moments, done: list[Cut], first: Cut
     for row in _fork(job, "try", list(enumerate(tried))):
         if not row["passed"]:
             at = min(at, row["at_ns"])
-    found = next(_fork(job, "minimise", [(first.number, at)]))
+    (found,) = _fork(job, "minimise", [(first.number, at)])
     smallest = found.get("smallest") or {"lost": [], "tries": 0, "bounded": False, "needs_no_loss": True}
     smallest |= {
         "unit_bytes": found["unit_bytes"],
@@ -338,29 +368,27 @@ def _drive(settings: dict[str, Any]) -> str:
     return ", ".join(words)
 
 
-def repeat(folder: Path, number: int, *, check: str, fs: str, seed: int, cuts: int, limit_s: float = 60.0) -> Path:
+def repeat(
+    folder: Path,
+    number: int,
+    *,
+    check: str,
+    fs: str,
+    seed: int,
+    cuts: int,
+    limit_s: float = 60.0,
+    recording: Path | None = None,
+    second_cut: bool = False,
+) -> Path:
     """Make the image of one cut of a test again; returns the folder with it."""
-    path = folder / RECORDING
-    resolved = recorded_spec(path)
-    moments = Moments.of(_core.recording_moments(os.fspath(path), resolved))
+    path = recording or folder / RECORDING
+    _, moments = _played(path)
     instants = choose(moments, cuts, seed)
     if not 0 <= number < len(instants):
         raise OutputError(f"--repeat: {number} is not from 0 to {len(instants) - 1}")
-    with tempfile.TemporaryDirectory(prefix="nandlab-cuts-", dir=_room()) as place:
-        job = {
-            "recording": os.fspath(path),
-            "memory": (memory.available() or 1 << 33) // 2,
-            "folder": place,
-            "kept": os.fspath(folder.absolute()),
-            "how": {"fs": fs, "command": check, "limit_s": limit_s, "folder": os.getcwd()},
-            "jobs": 1,
-            "acked": [line for _, line in moments.acknowledged],
-            "units_max": _UNITS_MAX,
-            "acked_before": 0,
-            "tries_max": _TRIES_MAX,
-            "facts": {},
-            "second_ns": None,
-            "seed": seed,
-        }
+    how = {"fs": fs, "command": check, "limit_s": limit_s, "folder": os.getcwd()}
+    with _job(path, moments, folder, how, 1, seed) as job:
+        if second_cut:
+            _controls(job, moments, second_cut=True)
         list(_fork(job, "keep", [(number, instants[number])]))
     return folder / f"cut-{number}"

@@ -84,8 +84,6 @@ impl Simulated {
             return Err(POWER.to_owned());
         }
         self.complete_all();
-        self.drive.advance(self.drive.now());
-        self.collect();
         self.sweep();
         let pts = self.pts.as_ref().map(|pts| (pts.waf.clone(), pts.is_steady));
         let session = Session {

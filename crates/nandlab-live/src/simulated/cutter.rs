@@ -34,6 +34,8 @@ struct Ahead {
 pub struct Cut {
     /// The simulated time of the cut.
     pub at: Time,
+    /// Whether power has failed once more in recovery.
+    pub is_cut_again: bool,
     /// The simulated time until the drive was ready again.
     pub recovery: Span,
     /// Units about which a promise is broken, by LPN.
@@ -140,15 +142,15 @@ impl Cutter {
         let drive = &mut self.drive.drive;
         let at = drive.now();
         drive.lose_power();
-        let is_off = again.is_none_or(|after| drive.cut_recovery(RecoveryCut::After(after)));
-        if is_off {
+        let is_cut_again = again.is_some_and(|after| drive.cut_recovery(RecoveryCut::After(after)));
+        if is_cut_again || again.is_none() {
             drive.restore_power();
         }
         let recovery = drive.now().saturating_sub(at);
         let lost = self.drive.data().lost.clone();
         let units = self.drive.data().units();
         self.unreadable = (0..units).filter(|&lpn| self.is_unreadable(Lpn(lpn))).collect();
-        Cut { at, recovery, lost, unreadable: self.unreadable.clone() }
+        Cut { at, is_cut_again, recovery, lost, unreadable: self.unreadable.clone() }
     }
 
     /// Whether reads of a unit fail.

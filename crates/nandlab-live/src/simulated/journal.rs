@@ -78,8 +78,6 @@ impl Simulated {
                 self.advance(now);
             }
             self.complete_all();
-            self.drive.advance(self.drive.now());
-            self.collect();
         }
         self.record(Event::Stop, &[]);
         self.recorder.as_mut().map_or(Ok(()), Recorder::end)?;
@@ -87,7 +85,7 @@ impl Simulated {
         Ok(())
     }
 
-    /// Lets time pass until no request is outstanding.
+    /// Lets time pass until no request is outstanding, with the events of the time at which the last one has ended.
     pub(super) fn complete_all(&mut self) {
         let before = self.power_losses;
         while self.open > 0 && self.power_losses == before {
@@ -96,6 +94,8 @@ impl Simulated {
             }
             self.collect();
         }
+        self.drive.advance(self.drive.now());
+        self.collect();
     }
 
     /// Goes on with the session of a recording: plays it, and, unless the session had ended cleanly, completes its requests
@@ -145,8 +145,6 @@ impl Simulated {
         }
         if !self.is_off && !was_clean && self.drive.failure().is_none() {
             self.complete_all();
-            self.drive.advance(self.drive.now());
-            self.collect();
             self.lose_power();
         }
         if self.is_off {
