@@ -117,7 +117,7 @@ def _show(result: CodecResult, console: Console) -> None:
     kept = f", {result.parts_kept} kept" if result.parts_kept else ""
     console.print(f"{result.bits} bits, {result.data_bits} of them data; {result.parts_done} parts sent{kept}")
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for head in ("references", "boundary RBER", "mutual information", "iterations at 0.8"):
+    for head in ("references", "boundary RBER", "mutual information", "iterations at 0.8 of it"):
         table.add_column(head, justify="right")
     for curve in result.curves:
         near = min(curve.points, key=lambda point, of=curve.boundary: abs(point.rber / of - 0.8))  # type: ignore[misc]

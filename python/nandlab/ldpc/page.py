@@ -14,6 +14,8 @@ from nandlab.reporting.content import Block, Cell, Listing, Page, Words, section
 from nandlab.reporting.run_charts import single
 from nandlab.units import number
 
+#: What the intervals of frame error rates are.
+_OF_RATE = "95 % confidence intervals of the rate"
 _COLOURS = ("blue", "teal", "green", "orange", "red", "rose", "violet")
 
 
@@ -28,7 +30,7 @@ def codec_page(result: CodecResult) -> Page:
     ]
     rate = result.data_bits / result.bits
     tiles = [Tile("data bits", f"{result.data_bits:,}"), Tile("rate", number(rate))]
-    tiles += [Tile(f"boundary, {_named(curve.references)}", number(curve.boundary)) for curve in result.curves]
+    tiles += [Tile(f"boundary, {_named(curve.references)}", f"{curve.boundary:.5f}") for curve in result.curves]
     return Page(
         kind="codec",
         title=result.name,
@@ -67,7 +69,7 @@ def _rates(result: CodecResult) -> Block:
         dots=True,
         bridged=True,
     )
-    return single(chart, "Measured, with intervals of 95 %. Points without a failed frame are left out.")
+    return single(chart, "Measured. Points without a failed frame are left out.", intervals=_OF_RATE)
 
 
 def _boundaries(result: CodecResult) -> Listing:
@@ -103,6 +105,7 @@ def _mixture(of: Mixture) -> Block:
         f"Sum over the number of errors; measured down to {of.rate_min:.1e}. Below, at least a tenth of the rate comes "
         "from numbers of errors at which fewer than 10 failed frames were seen: the dashed curve lets the logarithm of "
         "FER(k) fall on as a line, and knows no error floor. It is no measured capability.",
+        intervals=_OF_RATE,
     )
 
 
@@ -140,7 +143,7 @@ def _iterations(result: CodecResult) -> Block:
         dots=True,
         bridged=True,
     )
-    return single(chart, "Mean, and one standard deviation of the frames on each side.")
+    return single(chart, "Means over the frames.", intervals="one standard deviation of the frames on each side")
 
 
 def _margin(rber: float, boundary: float) -> float:

@@ -51,7 +51,8 @@ def evidence_text(cut: Cut) -> str:
             else "still fails: the stack broke without a lost write of the drive"
         )
         number = cut.lost["covered"] + cut.lost["acknowledged"]
-        parts.append(f"with all {number:,} acknowledged writes put back the check {outcome}")
+        writes = "the acknowledged write" if number == 1 else f"all {number:,} acknowledged writes"
+        parts.append(f"with {writes} put back the check {outcome}")
     elif not cut.lost["covered"] and not cut.lost["acknowledged"]:
         parts.append("the drive has lost no acknowledged write")
     fsck = evidence.get("fsck") or ""

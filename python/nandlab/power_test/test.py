@@ -20,7 +20,7 @@ from nandlab.errors import OutputError
 from nandlab.power_test import session
 from nandlab.power_test.instants import Moments, choose
 from nandlab.simulate import recorded_spec
-from nandlab.spec import Spec
+from nandlab.spec import Spec, read_spec
 from nandlab.whole import write_file
 
 #: Files in the folder of a power test.
@@ -150,6 +150,9 @@ def powertest(
         raise OutputError(
             "--workload is missing: the command whose promises the check knows\n  remedy: name it, or --recording"
         )
+    if recording is None:
+        # A spec that is refused is so before anything is made of it.
+        read_spec(Path(spec), sets)
     folder = Path(out) if out is not None else Path("out") / f"{Path(spec).stem}-powertest"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / RECORDING if recording is None else Path(recording)

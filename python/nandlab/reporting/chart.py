@@ -35,6 +35,10 @@ def plain(value: float) -> str:
     return f"{value:.0f}" if "e+" in text else text
 
 
+#: What intervals are, unless a figure says otherwise.
+OVER_SEEDS = "95 % confidence intervals over the seeds"
+
+
 @dataclass(frozen=True)
 class Axis:
     """An axis with its title; `unit` follows each value under the pointer."""
@@ -300,6 +304,8 @@ class Figure:
     id: str = ""
     #: A table in place of the values of the charts.
     cells: Cells | None = None
+    #: What the intervals of the series are.
+    intervals: str = OVER_SEEDS
 
     @property
     def series(self) -> list[Series]:

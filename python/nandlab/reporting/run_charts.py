@@ -9,7 +9,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from nandlab.presentation import CAUSES, clock_scale, levels
-from nandlab.reporting.chart import Axis, Bars, Figure, Floats, Heat, Histogram, Lines, Panel, Ratios, Series, floats
+from nandlab.reporting.chart import (
+    OVER_SEEDS,
+    Axis,
+    Bars,
+    Figure,
+    Floats,
+    Heat,
+    Histogram,
+    Lines,
+    Panel,
+    Ratios,
+    Series,
+    floats,
+)
 from nandlab.reporting.colours import CAUSES as CAUSE_COLOURS
 from nandlab.reporting.colours import OPERATIONS
 from nandlab.reporting.content import Block, Columns, Drawing, Nothing
@@ -29,9 +42,11 @@ _YEAR_S = 365 * _DAY_S
 _CELLS, _COLUMNS = 6000, 256
 
 
-def single(chart: Lines | Bars | Ratios | Histogram | Heat, caption: str, id_: str = "") -> Drawing:
-    """A figure of one chart."""
-    return Drawing(Figure(chart.title, caption, (Panel(chart),), id=id_))
+def single(
+    chart: Lines | Bars | Ratios | Histogram | Heat, caption: str, id_: str = "", *, intervals: str = OVER_SEEDS
+) -> Drawing:
+    """A figure of one chart; `intervals` says what those of its series are."""
+    return Drawing(Figure(chart.title, caption, (Panel(chart),), id=id_, intervals=intervals))
 
 
 def _has(series: Table, *names: str) -> bool:
