@@ -33,7 +33,7 @@ _REMEDIES = {
 
 
 #: Limits that make a message fit on a screen: lines, and characters of a line.
-_LINES_MAX, _LINE_MAX = 25, 400
+_LINES_MAX, _LAST_LINES, _LINE_MAX = 25, 8, 400
 #: The most characters of a name that is shown in full, and the characters of either end of a shortened name.
 _NAME_MAX, _NAME_END = 200, 80
 
@@ -68,10 +68,14 @@ def shown(name: str | os.PathLike[str]) -> str:
 
 
 def shortened(text: str) -> str:
-    """A message with its long words and long lines shortened, and the lines beyond the limit left out."""
-    lines = text.split("\n")
+    """A message with its long words and long lines shortened, and its middle left out beyond the limit of lines.
+
+    The last lines stay: they are the exception of a traceback, and the remedy.
+    """
+    lines = text.rstrip("\n").split("\n")
     if len(lines) > _LINES_MAX:
-        lines = [*lines[: _LINES_MAX - 1], f"and {len(lines) - _LINES_MAX + 1} more lines"]
+        left_out = f"... {len(lines) - _LINES_MAX + 1} lines are left out ..."
+        lines = [*lines[: _LINES_MAX - _LAST_LINES - 1], left_out, *lines[-_LAST_LINES:]]
     words = (" ".join(shown(word) for word in line.split(" ")) for line in lines)
     return "\n".join(line if len(line) <= _LINE_MAX else f"{line[: _LINE_MAX - 3]}..." for line in words)
 

@@ -33,6 +33,9 @@ from typing import Any, NamedTuple, TypeVar
 from nandlab import _core
 from nandlab.errors import OutputError, os_error_text, shown
 
+#: The folder of this package.
+_PACKAGE = Path(__file__).parent
+
 #: A class that decides for a slot.
 _Class = TypeVar("_Class", bound=type)
 
@@ -377,6 +380,17 @@ def load_packed(data: bytes, text: str, name: str, directory: str, sets: list[st
 def is_of_policy(error: BaseException) -> bool:
     """Whether a policy in Python has raised an exception in a run."""
     return getattr(error, "nandlab_policy", None) is not None
+
+
+def traceback_in_policy(error: BaseException) -> str:
+    """The traceback of an exception that a policy has raised, without the frames of this package before the policy's.
+
+    The text fits a message: those frames are the same for each exception of a policy, and are most of its lines.
+    """
+    found = traceback.TracebackException.from_exception(error)
+    of_policy = (n for n, frame in enumerate(found.stack) if not Path(frame.filename).is_relative_to(_PACKAGE))
+    del found.stack[: next(of_policy, 0)]
+    return "".join(found.format()).rstrip()
 
 
 def _versions(packages: Iterable[str]) -> dict[str, str]:

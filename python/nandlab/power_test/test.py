@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -307,7 +308,8 @@ def _controls(job: dict[str, Any], moments: Moments, *, second_cut: bool) -> dic
     """
     found = {}
     names = ["at the beginning", "at the end"]
-    rows = list(_fork(job, "control", list(enumerate([moments.begin, moments.synced]))))
+    # In the order of the instants: of two that fail, the first is told.
+    rows = sorted(_fork(job, "control", list(enumerate([moments.begin, moments.synced]))), key=itemgetter("number"))
     if second_cut:
         job["second_ns"] = max(row["recovery_ns"] for row in rows)
     for row in rows:

@@ -182,9 +182,16 @@ def _raise(failures: list[tuple[str, Failed]], state: State, store: Store) -> No
     bugs = [failed for _, failed in failures if failed.is_bug]
     if bugs:
         raise AssertionError(f"a run ended in a bug:\n{bugs[0].text}")
-    lines = [f"run {shown(label)}: {failed.text}" for label, failed in failures[:8]]
-    if len(failures) > len(lines):
-        lines.append(f"and {len(failures) - len(lines)} more")
+    by_text: dict[str, list[str]] = {}
+    for label, failed in failures:
+        by_text.setdefault(failed.text, []).append(label)
+    lines = []
+    for text, labels in list(by_text.items())[:8]:
+        others = "" if len(labels) == 1 else f" (and {len(labels) - 1} more with the same error)"
+        lines.append(f"run {shown(labels[0])}{others}: {text}")
+    left_out = sum(map(len, list(by_text.values())[8:]))
+    if left_out:
+        lines.append(f"and {left_out} more")
     raise RunsFailed(
         "\n".join(lines)
         + f"\n{len(failures)} of {state.total} runs failed, and no report was written; finished runs are "

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from nandlab import simulate
 from nandlab._core import NandlabError, SharedDrives, Spec
-from nandlab.python_policies import is_of_policy, unpack
+from nandlab.python_policies import is_of_policy, traceback_in_policy, unpack
 from nandlab.results import OutputDirectory
 from nandlab.study.plan import InputFile, Task, file_digest, program_identity
 
@@ -150,7 +150,7 @@ def do(task: Task, files: Files, tell: Tell, shared: SharedDrives | None = None)
     except BaseException as error:
         if is_of_policy(error):
             # The text, since another process may not be able to read the exception.
-            return Failed(task.identity, traceback.format_exc(), False)
+            return Failed(task.identity, traceback_in_policy(error), False)
         # A panic in the core is a `BaseException`.
         return Failed(task.identity, traceback.format_exc(), True)
     end = os.times()
