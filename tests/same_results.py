@@ -489,18 +489,21 @@ VERSION = {
     "nandlab-result.json": re.compile(rb'^(\s*"version": ")[^"]*(")', re.MULTILINE),
     "report.html": re.compile(rb"(<footer>nandlab )[^,<]*(,)"),
 }
-#: The identity of a run in the report of a study.
-IDENTITY = re.compile(rb"<code>([0-9a-f]{12})</code>")
+#: The identity of a run in the report of a study, where it is shortened, and in its claims.
+IDENTITY = {
+    "report.html": re.compile(rb"(?<=<code>)[0-9a-f]{12}(?=</code>)"),
+    "claims.json": re.compile(rb'(?<=")[0-9a-f]{24}(?=")'),
+}
 
 
 def content(path: Path, labels: Mapping[str, str]) -> bytes:
-    """The bytes of a file without the version of the program; a study's report has labels in place of identities."""
+    """The bytes of a file without the version of the program, and with the labels of a study's runs for identities."""
     data = path.read_bytes()
     if path.name in VERSION:
         data = VERSION[path.name].sub(rb"\1-\2", data, count=1)
-    if path.name == "report.html" and labels:
-        short = {identity[:12].encode(): label.encode() for identity, label in labels.items()}
-        data = IDENTITY.sub(lambda found: b"<code>" + short.get(found[1], found[1]) + b"</code>", data)
+    if path.name in IDENTITY:
+        named = {name[:length].encode(): label.encode() for name, label in labels.items() for length in (12, 24)}
+        data = IDENTITY[path.name].sub(lambda found: named.get(found[0], found[0]), data)
     return data
 
 

@@ -381,7 +381,7 @@ mod tests {
                 code.rate
             );
             for references in [3usize, 7] {
-                // Three percent above and below the boundary of 1 %: 0.3 to 8 %, and nearly none.
+                // Five percent above and below the boundary of 1 %: 2 to 30 %, and nearly none.
                 let (rber, _) = code.equidistant[references - 1];
                 let at = |rber: f64| {
                     let sigma = Regions::sigma_of(rber).unwrap();

@@ -14,7 +14,7 @@
 //!
 //! The declaration names every field of the type: a field that it does not name does not compile. `fixed` fields follow
 //! from the settings, or are of no consequence, and are not saved. `parts` fields are options of which the settings
-//! decide whether they are there. All numbers are little-endian.
+//! decide whether they are there. `where [T: Bound]` after the type declares its parameters. All numbers are little-endian.
 
 use super::huge::Huge;
 use super::number_map::NumberMap;
@@ -284,9 +284,9 @@ macro_rules! state {
             }
         }
     };
-    ($type:ty { $($field:ident),* $(,)? } $(parts { $($part:ident),* $(,)? })?
+    ($type:ty $(where [$($of:tt)*])? { $($field:ident),* $(,)? } $(parts { $($part:ident),* $(,)? })?
      $(fixed { $($fixed:ident),* $(,)? })?) => {
-        impl $crate::base::state::State for $type {
+        impl $(<$($of)*>)? $crate::base::state::State for $type {
             fn save_state(&self, out: &mut $crate::base::state::StateWriter<'_>) {
                 let Self { $($field,)* $($($part,)*)? $($($fixed: _,)*)? } = self;
                 $($crate::base::state::State::save_state($field, out);)*

@@ -43,7 +43,7 @@ mod view;
 mod waiters;
 mod wake;
 
-use crate::base::state::{self, StateError, StateReader, StateWriter, state, value};
+use crate::base::state::{state, value};
 pub(crate) use copy_back::CopyBack;
 pub(crate) use gathering::Gathering;
 pub use gathering::UnitsStats;
@@ -359,80 +359,10 @@ state! {
     fixed { ecc, reliability, variation, age_clock, reprogram_error }
 }
 
-impl<P: Probe> state::State for Core<P> {
-    fn save_state(&self, out: &mut StateWriter<'_>) {
-        let Self { now, array, ftl, device, pool, agenda, gathering, waiters, wakes, state, .. } = self;
-        let Self { room, physics, levels, read_counts, parts, sequence, operations, .. } = self;
-        // A new field belongs to the lists above, or to this one.
-        let Self {
-            geometry: _,
-            now: _,
-            end: _,
-            array: _,
-            ftl: _,
-            device: _,
-            pool: _,
-            agenda: _,
-            gathering: _,
-            waiters: _,
-            wakes: _,
-            inside: _,
-            state: _,
-            room: _,
-            physics: _,
-            levels: _,
-            read_counts: _,
-            parts: _,
-            has_unit_state: _,
-            sequence: _,
-            operations: _,
-            refresh_class: _,
-            probe: _,
-        } = self;
-        let all: [&dyn state::State; 17] = [
-            now,
-            array,
-            ftl,
-            device,
-            pool,
-            agenda,
-            gathering,
-            waiters,
-            wakes,
-            state,
-            room,
-            physics,
-            levels,
-            read_counts,
-            parts,
-            sequence,
-            operations,
-        ];
-        all.iter().for_each(|part| part.save_state(out));
+state! {
+    Core<P> where [P: Probe] {
+        now, array, ftl, device, pool, agenda, gathering, waiters, wakes, state, room, physics, levels, read_counts, parts,
+        sequence, operations,
     }
-
-    fn load_state(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
-        let Self { now, array, ftl, device, pool, agenda, gathering, waiters, wakes, state, .. } = self;
-        let Self { room, physics, levels, read_counts, parts, sequence, operations, .. } = self;
-        let mut all: [&mut dyn state::State; 17] = [
-            now,
-            array,
-            ftl,
-            device,
-            pool,
-            agenda,
-            gathering,
-            waiters,
-            wakes,
-            state,
-            room,
-            physics,
-            levels,
-            read_counts,
-            parts,
-            sequence,
-            operations,
-        ];
-        all.iter_mut().try_for_each(|part| part.load_state(from))
-    }
+    fixed { geometry, end, inside, has_unit_state, refresh_class, probe }
 }

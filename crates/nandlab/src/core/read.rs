@@ -3,7 +3,7 @@
 use super::{Core, KnownErrors, Map};
 use crate::base::geometry::{DieId, Lpn, SuperblockId, UnitId};
 use crate::base::units::{Span, Time};
-use crate::flash::{AgeStamp, Condition, Copied, Ecc, Entry, Hints, RBER_MAX, Reliability, Stamp};
+use crate::flash::{AgeStamp, Condition, Copied, Ecc, Hints, RBER_MAX, Reliability, Stamp};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, FlashOp, Owner, Slot, Start, Transaction};
 use std::iter::successors;
@@ -162,7 +162,9 @@ impl<P: Probe> Core<P> {
         let (superblock, index) = self.geometry.split(unit);
         let corrected = self.array.stamp(unit).corrected;
         let is_decodable = levels.needed <= self.physics.ecc.levels();
-        let first = |core: &mut Self| core.first_entry(unit, superblock, index, corrected, levels.level - 1);
+        let known = self.known_errors(unit, superblock);
+        let first =
+            |core: &mut Self| core.first_entry(unit, superblock, index, corrected, levels.level - 1, known);
         match if is_decodable { first(self) } else { None } {
             Some(needed) => Levels { needed, ..levels },
             None => Levels { is_beyond: true, ..levels },
@@ -418,8 +420,8 @@ impl<P: Probe> Core<P> {
         }
     }
 
-    /// The first entry of the read-retry table that decodes a unit now, as a level from 1. The number of levels + 1 if
-    /// no entry does.
+    /// The first entry of the read-retry table or of the code that decodes a unit now, as a level from 1. The number of
+    /// levels + 1 if no entry does.
     #[inline(never)]
     fn needed_entry(
         &mut self,
@@ -428,10 +430,13 @@ impl<P: Probe> Core<P> {
         index: u32,
         corrected: AgeStamp,
     ) -> u8 {
-        self.first_entry(unit, superblock, index, corrected, 0).unwrap_or(self.physics.ecc.levels() + 1)
+        let known = self.known_errors(unit, superblock);
+        self.first_entry(unit, superblock, index, corrected, 0, known)
+            .unwrap_or(self.physics.ecc.levels() + 1)
     }
 
-    /// The first entry of the read-retry table from index `from` on that decodes a unit now, as a level from 1.
+    /// The first entry of the read-retry table or of the code, from index `from` on, that decodes a unit now, as a level
+    /// from 1. `known`: the RBER of its errors that are known.
     fn first_entry(
         &mut self,
         unit: UnitId,
@@ -439,12 +444,13 @@ impl<P: Probe> Core<P> {
         index: u32,
         corrected: AgeStamp,
         from: u8,
+        known: f64,
     ) -> Option<u8> {
         let entries = usize::from(from)..self.physics.ecc.entries().len();
-        let known = self.known_errors(unit, superblock);
+        let unknown = self.unknown_share(unit, superblock, index, corrected, known);
         let limit = self.limit_of(unit, superblock);
         let decodes =
-            |&entry: &usize| self.entry_rber(unit, superblock, index, corrected, entry, known) < limit;
+            |&entry: &usize| self.entry_rber(unit, superblock, index, corrected, entry) * unknown < limit;
         { entries }.find(decodes).map(|entry| entry as u8 + 1)
     }
 
@@ -459,7 +465,23 @@ impl<P: Probe> Core<P> {
         }
     }
 
-    /// The RBER of a unit read with the references of entry `entry`, without the share of its errors that is known.
+    /// The share of the errors of a unit that is not known, if those with the RBER `known` are.
+    fn unknown_share(
+        &mut self,
+        unit: UnitId,
+        superblock: SuperblockId,
+        index: u32,
+        corrected: AgeStamp,
+        known: f64,
+    ) -> f64 {
+        if known == 0.0 {
+            return 1.0;
+        }
+        let all = self.rber_in(unit, superblock, index, corrected);
+        if known < all { 1.0 - known / all } else { 0.0 }
+    }
+
+    /// The RBER of a unit read with the references of entry `entry`, including known errors.
     fn entry_rber(
         &mut self,
         unit: UnitId,
@@ -467,19 +489,10 @@ impl<P: Probe> Core<P> {
         index: u32,
         corrected: AgeStamp,
         entry: usize,
-        known: f64,
     ) -> f64 {
-        let gain = match self.physics.ecc.entries()[entry] {
-            Entry::Soft(soft) => soft.gain,
-            Entry::Aged(_) | Entry::Lowered(_) => 1.0,
-        };
+        let gain = self.physics.ecc.entries()[entry].gain();
         let model = |model: &mut Reliability, at: &Condition| model.rber_read_with(at, entry);
-        let rber = self.rber_by(unit, superblock, index, corrected, gain, model);
-        if known == 0.0 {
-            return rber;
-        }
-        let all = self.rber_in(unit, superblock, index, corrected);
-        if known < all { rber * (1.0 - known / all) } else { 0.0 }
+        self.rber_by(unit, superblock, index, corrected, gain, model)
     }
 
     /// The lowest read level that would decode a unit now if none of its errors were known; the number of levels + 1 if
@@ -491,11 +504,7 @@ impl<P: Probe> Core<P> {
         }
         let (superblock, index) = self.geometry.split(unit);
         let corrected = self.array.stamp(unit).corrected;
-        let limit = self.limit_of(unit, superblock);
-        let last = self.physics.ecc.entries().len();
-        let decodes =
-            |&entry: &usize| self.entry_rber(unit, superblock, index, corrected, entry, 0.0) < limit;
-        { 0..last }.find(decodes).unwrap_or(last) as u8 + 1
+        self.first_entry(unit, superblock, index, corrected, 0, 0.0).unwrap_or(self.physics.ecc.levels() + 1)
     }
 
     /// The share of its limit at which the RBER of a unit is at the last read level; 1 and more: no level decodes it.
@@ -508,7 +517,7 @@ impl<P: Probe> Core<P> {
         let (superblock, index) = self.geometry.split(unit);
         let corrected = self.array.stamp(unit).corrected;
         let last = self.physics.ecc.entries().len() - 1;
-        self.entry_rber(unit, superblock, index, corrected, last, 0.0) / limit
+        self.entry_rber(unit, superblock, index, corrected, last) / limit
     }
 
     /// The time of decoding the data of this try of a read; `fixed` unless the read levels are those of a code.
@@ -529,7 +538,8 @@ impl<P: Probe> Core<P> {
             0.0
         } else {
             let (corrected, known) = (self.array.stamp(unit).corrected, self.known_errors(unit, superblock));
-            self.entry_rber(unit, superblock, index, corrected, usize::from(level) - 1, known)
+            let unknown = self.unknown_share(unit, superblock, index, corrected, known);
+            self.entry_rber(unit, superblock, index, corrected, usize::from(level) - 1) * unknown
         };
         let codec = self.physics.ecc.codec().expect("the read levels are those of a code");
         if is_lost {

@@ -572,6 +572,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         }
         self.core.begin_emptying(victim);
         let mut batch = Vec::with_capacity(per_program as usize);
+        let merged: BTreeSet<Lpn> = here.iter().map(|&at| merges[at].lpn).collect();
         for &at in &here {
             batch.push(merges[at].complete());
             self.attempt.recovery.merged_pages += 1;
@@ -582,7 +583,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             next = index + 1;
             let unit = self.core.geometry().unit(victim, index);
             let lpn = self.core.flash().lpn(unit);
-            if here.iter().any(|&at| merges[at].lpn == lpn) {
+            if merged.contains(&lpn) {
                 continue;
             }
             let first = self.core.geometry().first_of_page(unit);

@@ -302,6 +302,7 @@ impl PowerLoss {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RecoveryCuts {
     /// Times that power failed during recovery, so that recovery began anew.
+    #[schemars(extend("unit" = "losses"))]
     pub cuts: u64,
     /// Programs of recovery torn by these power losses.
     #[schemars(extend("unit" = "programs"))]

@@ -4,7 +4,7 @@
 //! decoded in the order of their arrival. Since the time of a decoding is known at its beginning, so is its end at the
 //! arrival of the read, and no queue of waiting reads is needed.
 
-use crate::base::state::{State, StateError, StateReader, StateWriter, Value, value};
+use crate::base::state::{state, value};
 use crate::base::units::{Span, Time};
 use crate::sched::Slot;
 use std::cmp::Reverse;
@@ -15,7 +15,6 @@ use std::collections::BinaryHeap;
 pub(super) struct Decoders {
     /// When each decoder is free; empty if there is one for every read.
     free: BinaryHeap<Reverse<Time>>,
-    count: usize,
     /// The ends of decodings with the order of arrival and the slots of the reads.
     ends: BinaryHeap<Reverse<End>>,
     arrivals: u64,
@@ -29,25 +28,8 @@ struct End {
     slot: Slot,
 }
 
+state! { Decoders { free, ends, arrivals } }
 value! { End { at, arrival, slot } }
-
-/// The order of a heap's elements follows from the elements, so they are saved in any order.
-impl State for Decoders {
-    fn save_state(&self, out: &mut StateWriter<'_>) {
-        let Self { free, count: _, ends, arrivals } = self;
-        free.iter().map(|&Reverse(at)| at).collect::<Vec<Time>>().save(out);
-        ends.iter().map(|&Reverse(end)| end).collect::<Vec<End>>().save(out);
-        arrivals.save(out);
-    }
-
-    fn load_state(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
-        let Self { free, count: _, ends, arrivals } = self;
-        *free = Vec::<Time>::load(from)?.into_iter().map(Reverse).collect();
-        *ends = Vec::<End>::load(from)?.into_iter().map(Reverse).collect();
-        *arrivals = u64::load(from)?;
-        Ok(())
-    }
-}
 
 impl Ord for End {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
@@ -74,7 +56,7 @@ impl Decoders {
     pub(super) fn new(count: Option<u32>) -> Self {
         let count = count.unwrap_or(0) as usize;
         let free = BinaryHeap::from(vec![Reverse(Time::START); count]);
-        Self { free, count, ends: BinaryHeap::with_capacity(256), arrivals: 0 }
+        Self { free, ends: BinaryHeap::with_capacity(256), arrivals: 0 }
     }
 
     /// A read has arrived at `now` whose decoding takes `takes`. Returns when its decoding begins and ends.
@@ -106,8 +88,9 @@ impl Decoders {
     /// Drops all reads, at power loss.
     pub(super) fn clear(&mut self) {
         self.ends.clear();
+        let count = self.free.len();
         self.free.clear();
-        self.free.extend(std::iter::repeat_n(Reverse(Time::START), self.count));
+        self.free.extend(std::iter::repeat_n(Reverse(Time::START), count));
     }
 }
 

@@ -271,9 +271,9 @@ fn steps_of(steps: &Val) -> Shifts {
     Shifts::Steps { count: steps.read::<u32>("steps") as u8, size: steps.read("size") }
 }
 
-/// The age of an entry of a read-retry table, in whole seconds.
-fn age_s(entry: &Val) -> u32 {
-    entry.field("age").int().div_ceil(SECOND.ns()) as u32
+/// The `age` of an entry of a read-retry table, of a row or of a design point, in whole seconds.
+fn age_s(of: &Val) -> u32 {
+    of.field("age").int().div_ceil(SECOND.ns()) as u32
 }
 
 /// The entries that `ecc.levels.codec` tries before soft sensing; `None` without any.
@@ -339,8 +339,7 @@ fn codec_levels(params: &Val, values: &Resolved) -> Vec<LevelSpec> {
             (&code.equidistant, Placement::Equidistant(spacing))
         }
         Val::Tag("mmi-at", Some(design)) => {
-            let age_s = design.field("age").int().div_ceil(SECOND.ns()) as u32;
-            let placement = Placement::Designed { pe_cycles: design.read("pe"), age_s };
+            let placement = Placement::Designed { pe_cycles: design.read("pe"), age_s: age_s(design) };
             (&code.most_informative, placement)
         }
         _ => (&code.most_informative, Placement::MostInformative),
@@ -459,11 +458,7 @@ impl FromVal for StartLevel {
 impl FromVal for RetryRow {
     /// Ages are whole seconds, so a row applies from the next whole second on.
     fn from_val(val: &Val) -> Self {
-        Self {
-            pe_cycles: val.read("pe"),
-            age_s: val.field("age").int().div_ceil(SECOND.ns()) as u32,
-            level: val.field("level").int() as u8,
-        }
+        Self { pe_cycles: val.read("pe"), age_s: age_s(val), level: val.field("level").int() as u8 }
     }
 }
 
@@ -627,13 +622,18 @@ fn shifted(check: &mut Check<'_>, params: &Val, shifts: &Shifts) {
         let message = "with codec.shifts the references of soft sensing are around those of the best entry";
         check.error(&[KEY], message, "take centre out, and write references = \"equidistant\" or mmi-at");
     }
-    if let Some(start) =
-        check.tag("ecc.start").filter(|start| ["block-level", "drive-level", "table"].contains(start))
-    {
+    starts_within(check);
+}
+
+/// No read may start at an entry of a read-retry table that is beyond the needed one.
+fn starts_within(check: &mut Check<'_>) -> Option<()> {
+    let start = check.tag("ecc.start")?;
+    if !["first", "ideal", "last-level", "last-good"].contains(&start) {
         let message = format!("\"{start}\" may start at an entry beyond the one that decodes the page");
         let remedy = "set ecc.start = \"first\", \"last-level\", \"last-good\" or \"ideal\"";
-        check.error(&["ecc.start", KEY], message, remedy);
+        check.error(&["ecc.start", "ecc.levels"], message, remedy);
     }
+    Some(())
 }
 
 /// A read-retry table needs a model of voltages and excludes what relies on a higher level decoding more.
@@ -660,12 +660,7 @@ fn entries(check: &mut Check<'_>) -> Option<()> {
         let remedy = "set entries to a list of ages, or reliability.rber = \"vth-tlc\"";
         check.error(&[KEY, "reliability.rber"], message, remedy);
     }
-    let start = check.tag("ecc.start")?;
-    if !["first", "ideal", "last-level", "last-good"].contains(&start) {
-        let message = format!("\"{start}\" may start at an entry beyond the one that decodes the page");
-        let remedy = "set ecc.start = \"first\", \"last-level\", \"last-good\" or \"ideal\"";
-        check.error(&["ecc.start", KEY], message, remedy);
-    }
+    starts_within(check)?;
     if check.is("ecc.retry", "incremental") {
         let message = "each entry of a read-retry table is a whole read";
         check.error(&["ecc.retry", KEY], message, "set ecc.retry = \"full\"");

@@ -85,6 +85,8 @@ impl CodecSpec {
 #[derive(Clone, Debug)]
 pub struct Codec {
     spec: CodecSpec,
+    /// [`CodecSpec::limit`].
+    limit: f64,
     /// The limit of the RBER by draw; one limit if nothing is drawn.
     limits: Box<[f64]>,
     /// The deviation of a decode time by draw, in standard deviations.
@@ -97,13 +99,15 @@ impl Codec {
     /// The code of a validated spec.
     pub fn new(spec: &CodecSpec) -> Self {
         let shares = || (0..DRAWS).map(|draw| (draw as f64 + 0.5) / DRAWS as f64);
+        let limit = spec.limit();
         let limits = match spec.failures {
             Failures::Drawn => shares().map(|share| spec.rber_at(share)).collect(),
-            Failures::Limit(_) => [spec.limit()].into(),
+            Failures::Limit(_) => [limit].into(),
         };
         let mut stream = Stream::new(spec.seed, "ecc.codec");
         Self {
             spec: *spec,
+            limit,
             limits,
             deviations: shares().map(quantile).collect(),
             keys: [stream.bits(), stream.bits()],
@@ -112,7 +116,7 @@ impl Codec {
 
     /// The limit of the RBER of hard decisions: that of `fer`, or that at which half of the pages fail.
     pub fn limit(&self) -> f64 {
-        self.spec.limit()
+        self.limit
     }
 
     /// Whether the entries of a read-retry table are tried before soft sensing.

@@ -7,7 +7,7 @@
 //! Of a read-retry table (`ecc.levels = { retry = ... }`) level L is an entry: a read with other references. All
 //! entries decode the same RBER, but each finds another RBER in the unit. An entry beyond the needed one may not decode
 //! the unit, so no read starts there (`read_levels/spec.rs`).
-
+//!
 //! Of a code (`ecc.levels = { codec = ... }`) level L is a read with L references at each boundary. All levels decode the
 //! same equivalent RBER, and a higher level finds a lower one in the unit (`reliability/soft.rs`, `codec.rs`).
 

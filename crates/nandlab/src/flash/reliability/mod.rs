@@ -155,6 +155,16 @@ pub enum Entry {
     Soft(Soft),
 }
 
+impl Entry {
+    /// The share that counts of an RBER which is not the model's: [`Soft::gain`], or all of it.
+    pub fn gain(&self) -> f64 {
+        match self {
+            Self::Soft(soft) => soft.gain,
+            Self::Aged(_) | Self::Lowered(_) => 1.0,
+        }
+    }
+}
+
 /// The history of a page, on which its RBER depends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Condition {
@@ -309,10 +319,7 @@ impl<const FIRST: u32> VthModel<FIRST> {
 
     /// The share that counts of an RBER which is not the model's, at the references of an entry.
     fn gain(&self, entry: usize) -> f64 {
-        match self.entries[entry].0 {
-            Entry::Soft(soft) => soft.gain,
-            Entry::Aged(_) | Entry::Lowered(_) => 1.0,
-        }
+        self.entries[entry].0.gain()
     }
 
     fn add_entries(&mut self, entries: &[Entry]) {

@@ -109,13 +109,28 @@ pub(super) fn best<const N: usize>(shifts: &Shifts, of_centre: impl Fn(Entry) ->
         .fold([f64::INFINITY; N], |least, found| std::array::from_fn(|i| least[i].min(found[i])))
 }
 
-/// The references of each boundary in ascending order, around `centres`. `designed`: the states for which
-/// [`Placement::Designed`] places them, with their optimal references.
+/// Of [`Placement::Designed`] the distances of the references of each boundary from its centre, in ascending order.
+/// `at`: the states after these P/E cycles and seconds. `None` for other placements, and if those states are not in order.
+pub(super) fn design_distances<const N: usize, const BOUNDARIES: usize>(
+    soft: &Soft,
+    at: impl FnOnce(f64, f64) -> Option<[State; N]>,
+    optimal: fn(&[State; N]) -> [f64; BOUNDARIES],
+) -> Option<Vec<Vec<f64>>> {
+    let Placement::Designed { pe_cycles, age_s } = soft.placement else { return None };
+    let states = at(pe_cycles.into(), age_s.into())?;
+    let of_boundary = |(pair, optimum): (&[State], f64)| {
+        let placed = informative(&pair[0], &pair[1], optimum, usize::from(soft.references));
+        placed.into_iter().map(|volts| volts - optimum).collect()
+    };
+    Some(states.windows(2).zip(optimal(&states)).map(of_boundary).collect())
+}
+
+/// The references of each boundary in ascending order, around `centres`. `designed`: those of [`design_distances`].
 pub(super) fn references(
     soft: &Soft,
     states: &[State],
     centres: &[f64],
-    designed: Option<(&[State], &[f64])>,
+    designed: Option<&[Vec<f64>]>,
 ) -> Vec<Vec<f64>> {
     let count = usize::from(soft.references);
     let at = |(boundary, &centre): (usize, &f64)| match (soft.placement, designed) {
@@ -123,9 +138,8 @@ pub(super) fn references(
             let middle = (count as f64 - 1.0) / 2.0;
             (0..count).map(|i| centre + (i as f64 - middle) * spacing).collect()
         }
-        (Placement::Designed { .. }, Some((states, optimal))) => {
-            let placed = informative(&states[boundary], &states[boundary + 1], optimal[boundary], count);
-            placed.into_iter().map(|volts| volts - optimal[boundary] + centre).collect()
+        (Placement::Designed { .. }, Some(distances)) => {
+            distances[boundary].iter().map(|distance| distance + centre).collect()
         }
         _ => informative(&states[boundary], &states[boundary + 1], centre, count),
     };

@@ -27,7 +27,7 @@
 use super::Entry;
 use super::VthSpec;
 use super::noise::Noise;
-use super::soft::{Centre, Placement, Soft, best, equivalent, references as soft_references};
+use super::soft::{Centre, Soft, best, design_distances, equivalent, references as soft_references};
 
 /// Middle and sigma of the erased state, in volts; the middle is x0 of Eq. 1.
 const ERASED: (f64, f64) = (1.4, 0.35);
@@ -109,7 +109,9 @@ impl Vth {
 
     /// The equivalent RBER of the pages with soft sensing; 0 to 0.5.
     pub fn equivalent(&self, pe_cycles: f64, age_s: f64, soft: &Soft) -> PerKind {
-        let around = |centre_s: f64| self.equivalent_around(pe_cycles, age_s, soft, centre_s);
+        let designed = design_distances(soft, |pe_cycles, age_s| self.states(pe_cycles, age_s), references);
+        let around =
+            |centre_s: f64| self.equivalent_around(pe_cycles, age_s, soft, centre_s, designed.as_deref());
         let [lsb, msb] = match &soft.centre {
             Centre::Optimal => around(age_s),
             Centre::Default => around(0.0),
@@ -124,18 +126,20 @@ impl Vth {
     }
 
     /// The equivalent RBER of LSB and MSB pages with references around the optimum of data of age `centre_s`.
-    fn equivalent_around(&self, pe_cycles: f64, age_s: f64, soft: &Soft, centre_s: f64) -> [f64; 2] {
+    /// `designed`: the distances of [`design_distances`].
+    fn equivalent_around(
+        &self,
+        pe_cycles: f64,
+        age_s: f64,
+        soft: &Soft,
+        centre_s: f64,
+        designed: Option<&[Vec<f64>]>,
+    ) -> [f64; 2] {
         let (Some(states), Some(centres)) =
             (self.states(pe_cycles, age_s), self.references(pe_cycles, centre_s))
         else {
             return [0.5; 2];
         };
-        let designed = match soft.placement {
-            Placement::Designed { pe_cycles, age_s } => self.states(pe_cycles.into(), age_s.into()),
-            Placement::Equidistant(_) | Placement::MostInformative => None,
-        };
-        let designed = designed.map(|states| (states, references(&states)));
-        let designed = designed.as_ref().map(|(states, optimal)| (&states[..], &optimal[..]));
         let references = soft_references(soft, &states, &centres, designed);
         [&[1][..], &[0, 2]].map(|sensed| equivalent(&states, sensed, &references, soft.ratio))
     }

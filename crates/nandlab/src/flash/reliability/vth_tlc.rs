@@ -48,7 +48,7 @@
 //! The model is meant for up to 10,000 P/E cycles. Once the states are out of order, the RBER is 0.5.
 
 use super::noise::Noise;
-use super::soft::{Centre, Placement, Soft, best, equivalent, references as soft_references};
+use super::soft::{Centre, Soft, best, design_distances, equivalent, references as soft_references};
 use super::vth::{SENSING_STEPS, State, crossing, share_near};
 use super::{EarlyLoss, Entry, VthTlcSpec};
 
@@ -109,7 +109,8 @@ impl VthTlc {
 
     /// The equivalent RBER of LSB, CSB and MSB pages with soft sensing; 0 to 0.5.
     pub fn equivalent(&self, pe_cycles: f64, age_s: f64, soft: &Soft) -> [f64; 3] {
-        let around = |centres| self.equivalent_around(pe_cycles, age_s, soft, centres);
+        let designed = design_distances(soft, |pe_cycles, age_s| self.states(pe_cycles, age_s), references);
+        let around = |centres| self.equivalent_around(pe_cycles, age_s, soft, centres, designed.as_deref());
         match &soft.centre {
             Centre::Optimal => around(self.references(pe_cycles, age_s)),
             Centre::Default => around(self.references(pe_cycles, 0.0)),
@@ -117,23 +118,19 @@ impl VthTlc {
         }
     }
 
-    /// The equivalent RBER of LSB, CSB and MSB pages with references around `centres`.
+    /// The equivalent RBER of LSB, CSB and MSB pages with references around `centres`. `designed`: the distances of
+    /// [`design_distances`].
     fn equivalent_around(
         &self,
         pe_cycles: f64,
         age_s: f64,
         soft: &Soft,
         centres: Option<[f64; 7]>,
+        designed: Option<&[Vec<f64>]>,
     ) -> [f64; 3] {
         let (Some(states), Some(centres)) = (self.states(pe_cycles, age_s), centres) else {
             return [0.5; 3];
         };
-        let designed = match soft.placement {
-            Placement::Designed { pe_cycles, age_s } => self.states(pe_cycles.into(), age_s.into()),
-            Placement::Equidistant(_) | Placement::MostInformative => None,
-        };
-        let designed = designed.map(|states| (states, references(&states)));
-        let designed = designed.as_ref().map(|(states, optimal)| (&states[..], &optimal[..]));
         let references = soft_references(soft, &states, &centres, designed);
         SENSED.map(|sensed| equivalent(&states, sensed, &references, soft.ratio))
     }
