@@ -124,7 +124,7 @@ soak: $(VENV)/.stamp-dev $(VENV)/.stamp-built
 	NANDLAB_SOAK_MINUTES=$(SOAK) cargo test --profile crash -p nandlab --test drive random_runs::the_host_reads -- --nocapture
 	NANDLAB_LIVE_MINUTES=$(SOAK) $(BIN)/python -m pytest -s tests/python/test_live_soak.py
 	NANDLAB_KILLS=200 $(BIN)/python -m pytest -n 2 tests/python/test_recording.py
-	NANDLAB_POWER_TESTS=all $(BIN)/python -m pytest -s tests/python/test_power_test.py
+	NANDLAB_POWER_TESTS=all $(BIN)/python -m pytest -s tests/python/test_power_test.py tests/python/test_batches.py
 
 mutants: $(VENV)/.stamp-dev
 	$(BIN)/python tools/mutants.py run $(OUT)/mutants --seed $(MUTANTS_SEED) --per-room $(MUTANTS)

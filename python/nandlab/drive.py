@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nandlab import _core, memory
+from nandlab.batches import OPS, REASONS, raw_columns, requests_of
 from nandlab.errors import OutputError, os_error_text
 from nandlab.record import parse
 from nandlab.result_types import LossRecord, PowerRecord, Summary
@@ -38,6 +39,16 @@ class Completion(NamedTuple):
     #: lost), `"worn_out"` (no block is left for a page of the request) or `"power_lost"` (the request was outstanding
     #: when power failed); `None` for a request that succeeded.
     reason: str | None
+    #: Of a read on a drive with `versions=True`: for each mapping unit that the read covers, in order of address, the
+    #: `id` of the write whose data the drive returned; `None` for a unit that no request has written, or that has been
+    #: deallocated. `None` for other requests, and for a read that failed.
+    versions: tuple[int | None, ...] | None = None
+
+    @property
+    def version(self) -> int | None:
+        """The `id` of the write whose data a read returned; `None` where `versions` has no one write for all units."""
+        units = set(self.versions or ())
+        return units.pop() if len(units) == 1 else None
 
     @property
     def failed(self) -> bool:
@@ -83,14 +94,15 @@ class Drive:
     thread is in one raises `RunError`.
     """
 
-    def __init__(self, spec: _core.Spec, *, verify: bool = False) -> None:
+    def __init__(self, spec: _core.Spec, *, verify: bool = False, versions: bool = False) -> None:
         """Build and precondition the drive of a spec.
 
-        `verify` checks every read against a reference model of the drive, which is slower. Raises `RunError` when the
-        drive does not fit into memory.
+        `verify` checks every read against a reference model of the drive, which is slower. With `versions` the
+        completion of a read says which writes it returned; this takes 16 bytes of memory for each write. Raises
+        `RunError` when the drive does not fit into memory.
         """
         memory.check(spec, verify)
-        self._core = _core.Drive(spec, verify)
+        self._core = _core.Drive(spec, verify, versions)
         self._page_bytes = spec.page_bytes
 
     @property
@@ -141,6 +153,42 @@ class Drive:
         """
         return self.submit("flush")
 
+    def submit_many(self, requests: Any, *, queue_depth: int | None = None) -> range:
+        """Submit a batch of requests; returns the ids of their completions.
+
+        `requests` has columns: a mapping from names to arrays, a structured numpy array, a data frame of polars or
+        pandas, or an Arrow table. `op` has names of operations (see `submit`) or their numbers (0 read, 1 write, 2
+        trim, 3 flush); `offset` and `length` are bytes; `arrival_ns`, `fua`, `queue` and `placement` may be absent.
+
+        With `queue_depth` a request is submitted as soon as fewer than so many requests are outstanding. Otherwise,
+        with a column `arrival_ns`, each request is submitted at its arrival, a simulated time in nanoseconds, or at
+        once if this time has passed; the latency counts from the arrival. Without either, all requests are submitted at
+        the present time. The simulation stops with the submission of the last request: see `run_until_idle`.
+
+        Raises `ValueError` for columns that are no requests, and `RunError` for a request that the drive refuses and on
+        a failure of the drive. The requests before remain submitted, as after Ctrl-C.
+        """
+        if queue_depth is not None and queue_depth < 1:
+            raise ValueError(f"queue_depth: expected at least 1, found {queue_depth}")
+        columns = requests_of(requests)
+        first = self._core.submit_many(raw_columns(columns), queue_depth)
+        return range(first, first + len(columns["op"]))
+
+    def completions_arrays(self) -> Columns:
+        """Return the requests that have ended since the last call as numpy arrays, in order of completion.
+
+        The arrays are `offset` and `length` in bytes, and `id`, `op`, `arrival_ns`, `completed_ns` and `reason` (empty
+        for a request that succeeded) as in `Completion`. With `versions=True` there is also `version`: the `id` of the
+        write whose data a read returned, -1 for data that no request has written, -2 where the units of a read come
+        from different writes, and -1 for other requests and for reads that failed.
+        """
+        import numpy as np
+
+        columns = decode(self._core.completions_columns())
+        columns["op"] = np.array(OPS)[columns["op"]]
+        columns["reason"] = np.array([*REASONS, ""])[np.minimum(columns["reason"], len(REASONS))]
+        return columns
+
     def advance(self, to_ns: int) -> None:
         """Simulate until the simulated time `to_ns`, in nanoseconds since the start; raises `RunError` on a failure."""
         self._core.advance(to_ns)
@@ -156,7 +204,10 @@ class Drive:
 
     def completions(self) -> list[Completion]:
         """Return the requests that have ended since the last call, in order of completion."""
-        return [Completion(*completion) for completion in self._core.completions()]
+        return [
+            Completion(id, op, arrival_ns, completed_ns, reason, None if versions is None else tuple(versions))
+            for id, op, arrival_ns, completed_ns, reason, versions in self._core.completions()
+        ]
 
     @property
     def capacitor(self) -> Capacitor | None:

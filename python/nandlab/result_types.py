@@ -310,7 +310,7 @@ class RecoveryCuts(Record, frozen=True):
     """
 
     cuts: int
-    """Times that power failed during recovery, so that recovery began anew."""
+    """Times that power failed during recovery, so that recovery began anew. In losses."""
     torn_programs: int
     """Programs of recovery torn by these power losses."""
     torn_erases: int

@@ -40,6 +40,8 @@ MARKER = "nandlab-result.json"
 REPORT = "report.html"
 _FORMAT = 2
 #: The file whose digest is not in the marker, since two runs of one spec differ in it.
+#: The first characters of the name of the trace of a run of `requests`.
+REQUESTS = "requests-"
 _MEASURED = "sim.json"
 
 #: The logs of `smart.json` by name: attributes by name.
@@ -86,6 +88,8 @@ class RunResult:
     timeline: str | None = None
     #: The text of `power.json`; `None` for a run with neither a power loss nor a detection of the dirty page budget.
     power_text: str | None = None
+    #: Further files of the result by name: the trace of a run of `requests`.
+    files: dict[str, bytes] = field(default_factory=dict, repr=False)
     _raw: dict[str, RawTable] = field(default_factory=dict, repr=False)
     _frames: dict[str, pl.DataFrame] = field(default_factory=dict, repr=False)
 
@@ -207,6 +211,8 @@ class RunResult:
             output.write("power.json", _line(self.power_text))
         if self.timeline is not None:
             output.write("timeline.json", _line(self.timeline))
+        for name, data in self.files.items():
+            output.write(name, data)
         output.mark("run", self.name, self.spec_hash, complete=self.complete)
 
     @staticmethod
@@ -250,6 +256,7 @@ class RunResult:
             path=path,
             timeline=folder.text("timeline.json") if folder.has("timeline.json") else None,
             power_text=folder.text("power.json") if folder.has("power.json") else None,
+            files={name: folder.data(name) for name in folder.marker.files if name.startswith(REQUESTS)},
             _frames={name: folder.frame(name) for name in TABLES if folder.has(f"{name}.parquet")},
         )
         # Parse the texts now, so that a file of another version is refused here.

@@ -9,10 +9,10 @@ import resource
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -20,8 +20,11 @@ from nandlab import _core, memory
 from nandlab._types import StepReport
 from nandlab.errors import OutputError, os_error_text, with_remedy
 from nandlab.results import Measured, OutputDirectory, RunResult
-from nandlab.spec import Sets, Spec, load
+from nandlab.spec import Sets, Spec, load, set_arguments
 from nandlab.whole import NEW, hidden_beside
+
+if TYPE_CHECKING:
+    from nandlab.batches import RequestTrace
 
 #: Wall time of a step of the core, in milliseconds; a stop takes effect between two steps.
 _STEP_MS = 100
@@ -64,11 +67,12 @@ class Stopped(Exception):
 
 
 def run(
-    spec: Spec | str | os.PathLike[str],
+    spec: Spec | str | os.PathLike[str] | Mapping[str, object],
     out: str | os.PathLike[str] | None = None,
     progress: Callable[[Progress], bool | None] | None = None,
     *,
     sets: Sets = (),
+    requests: Any = None,
     verify: bool = False,
     save_drive: str | os.PathLike[str] | None = None,
     force: bool = False,
@@ -76,20 +80,25 @@ def run(
 ) -> RunResult:
     """Simulate a spec and return its result; with `out`, also write the result directory.
 
-    `spec` is a path, TOML text or a `Spec`; `sets` overrides keys and leaves a `Spec` unchanged. `progress` is called
-    about ten times per second; when it returns `False`, the run stops, and the result covers the requests that have
-    ended (`result.complete` is `False`). `verify` checks every read against a reference model of the drive, which is
-    slower. `save_drive` is the file for a snapshot of the preconditioned drive. `force` replaces a directory with other
-    files at `out`, and any file at `save_drive`. `name` is the name of the run, by default that of the spec's file.
+    `spec` is a path, TOML text, a mapping or a `Spec` (see `load`); `sets` overrides keys and leaves a `Spec`
+    unchanged.
+    `requests` replaces the workload: a data frame of polars or pandas, an Arrow table, a structured numpy array or a
+    mapping of arrays, with the columns `op`, `offset`, `length` and perhaps `arrival_ns`, as `Drive.submit_many` has
+    them. Without arrivals they come as `workload.arrival` says, else in a closed loop at queue depth 32. The result
+    directory then has them as a trace, which its spec names. `progress` is called about ten times per second; when it
+    returns `False`, the run stops, and the result covers the requests that have ended (`result.complete` is `False`).
+    `verify` checks every read against a reference model of the drive, which is slower. `save_drive` is the file for a
+    snapshot of the preconditioned drive. `force` replaces a directory with other files at `out`, and any file at
+    `save_drive`. `name` is the name of the run, by default that of the spec's file.
 
     Raises `SpecError`, `TraceError`, `RunError` or `OutputError`, and `nandlab.simulate.Stopped` when `progress` stops
     the run before its first request or in its warm-up.
     """
     if name is None:
-        name = "run" if isinstance(spec, Spec) or not str(spec).endswith(".toml") else Path(spec).stem
-    checked = spec.with_(sets) if isinstance(spec, Spec) else load(spec, sets)
-    memory.check(checked, verify)
+        name = "run" if isinstance(spec, (Spec, Mapping)) or not str(spec).endswith(".toml") else Path(spec).stem
     with contextlib.ExitStack() as stack:
+        checked, trace = stack.enter_context(_workload(spec, sets, requests))
+        memory.check(checked, verify)
         saving = None
         if save_drive is not None:
             path = Path(save_drive)
@@ -98,7 +107,31 @@ def run(
                 saving = _Saving(stack.enter_context(hidden_beside(path)) / NEW, path)
             except OSError as error:
                 raise OutputError(os_error_text("save the drive to", path, error)) from None
-        return _written(lambda: _simulate(checked, name, progress, verify, saving), out, progress, force=force)
+        return _written(
+            lambda: _simulate(checked, name, progress, verify, saving, trace=trace), out, progress, force=force
+        )
+
+
+@contextlib.contextmanager
+def _workload(
+    spec: Spec | str | os.PathLike[str] | Mapping[str, object], sets: Sets, requests: Any
+) -> Iterator[tuple[Spec, RequestTrace | None]]:
+    """The spec, with the requests as its workload if there are any."""
+
+    def with_sets(sets: Sets) -> Spec:
+        return spec.with_(sets) if isinstance(spec, Spec) else load(spec, sets)
+
+    if requests is None:
+        yield with_sets(sets), None
+        return
+    # A run without requests does not import these.
+    from tempfile import TemporaryDirectory
+
+    from nandlab.batches import beside_trace, trace_of
+
+    trace = trace_of(requests)
+    with TemporaryDirectory() as folder:
+        yield beside_trace(with_sets([*set_arguments(sets), *set_arguments(trace.sets)]), trace, Path(folder)), trace
 
 
 def is_recording(path: str | os.PathLike[str]) -> bool:
@@ -311,6 +344,7 @@ def _simulate(
     verify: bool,
     saving: _Saving | None,
     shared: _core.SharedDrives | None = None,
+    trace: RequestTrace | None = None,
 ) -> RunResult:
     partial = None if saving is None else os.fspath(saving.partial)
     workload = json.loads(spec.canonical_json()).get("workload") or {}
@@ -318,7 +352,10 @@ def _simulate(
     def make() -> _core.Run:
         return _core.Run(spec, verify, partial, False, shared)
 
-    return _watch(_Worker(make, name, saving, int(workload.get("warm_up") or 0)), spec, progress, saving)
+    result = _watch(_Worker(make, name, saving, int(workload.get("warm_up") or 0)), spec, progress, saving)
+    if trace is not None:
+        result.files[trace.name] = trace.content
+    return result
 
 
 def _watch(

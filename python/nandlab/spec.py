@@ -26,13 +26,16 @@ __all__ = ["Fit", "Sets", "Spec", "fit", "load", "policies", "presets", "read_sp
 Sets = Iterable[str] | Mapping[str, object]
 
 
-def load(source: str | os.PathLike[str], sets: Sets = ()) -> Spec:
-    """Read a spec from a file or from TOML text, and validate it.
+def load(source: str | os.PathLike[str] | Mapping[str, object], sets: Sets = ()) -> Spec:
+    """Read a spec from a file, from TOML text or from a mapping, and validate it.
 
-    `source` is a path or TOML text; a string is TOML text when it contains a newline or `=` and does not end in
-    `.toml`. `sets` overrides single keys, as `--set` does. Raises `SpecError`, whose text names each wrong key with its
-    line and a remedy, and `OutputError` when the file cannot be read.
+    `source` is a path, TOML text, or a mapping from keys to values: `{"drive": {"channels": 2}, "gc.victim": "fifo"}`.
+    A string is TOML text when it contains a newline or `=` and does not end in `.toml`. `sets` overrides single keys,
+    as `--set` does. Raises `SpecError`, whose text names each wrong key with its line and a remedy, and `OutputError`
+    when the file cannot be read.
     """
+    if isinstance(source, Mapping):
+        source = toml_text(source)
     if isinstance(source, str) and not source.endswith(".toml") and ("\n" in source or "=" in source):
         return _core.Spec.load(source, "spec", os.getcwd(), set_arguments(sets))
     return read_spec(Path(source), sets)
@@ -70,11 +73,28 @@ def toml_value(value: object) -> str:
         return repr(int(value))
     if isinstance(value, numbers.Real):
         return repr(float(value))
+    if isinstance(value, os.PathLike):
+        return toml_value(os.fspath(value))
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{key} = {toml_value(entry)}" for key, entry in value.items()) + " }"
+        return "{ " + ", ".join(f"{_toml_key(key)} = {toml_value(entry)}" for key, entry in value.items()) + " }"
     if isinstance(value, Iterable):
         return "[" + ", ".join(toml_value(entry) for entry in value) + "]"
     raise TypeError(f"a value of a spec cannot be of type {type(value).__name__}")
+
+
+def toml_text(values: Mapping[str, object], *, dotted: bool = True) -> str:
+    """A TOML text with the values, a line for each; with `dotted`, dots in the names of the first level separate
+    keys."""
+    lines = []
+    for name, value in values.items():
+        names = name.split(".") if dotted else [name]
+        lines.append(f"{'.'.join(map(_toml_key, names))} = {toml_value(value)}\n")
+    return "".join(lines) or "\n"
+
+
+def _toml_key(name: object) -> str:
+    text = str(name)
+    return text if re.fullmatch(r"[A-Za-z0-9_-]+", text) else toml_value(text)
 
 
 def _read_text(path: Path) -> str:

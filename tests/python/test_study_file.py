@@ -2,6 +2,7 @@
 
 import os
 import time
+import tomllib
 
 import pytest
 from study_lab import BASE, STUDY, command
@@ -288,3 +289,18 @@ def test_the_base_may_be_written_in_the_study_file(here):
     )
     with pytest.raises(nandlab.StudyError, match=r"s\.toml:\d+: drive\.blocks_per_plane"):
         nandlab.Study.load(here / "s.toml")
+
+
+def test_a_study_as_a_mapping(here):
+    import nandlab
+
+    tables = tomllib.loads((here / "s.toml").read_text())
+    read, made = nandlab.Study.load("s.toml"), nandlab.Study.from_dict(tables)
+    assert [run.identity for run in made.runs] == [run.identity for run in read.runs]
+    assert made.name == "study" and nandlab.Study.from_dict(tables, seeds=1).runs != made.runs
+    base = {"base": tomllib.loads((here / "base.toml").read_text())}
+    del tables["study"]["base"]
+    within = nandlab.Study.from_dict(tables | base | {"study": tables["study"] | {"name": "mine"}})
+    assert within.name == "mine" and len(within.runs) == len(read.runs)
+    with pytest.raises(nandlab.StudyError, match="expected a study, found a file without"):
+        nandlab.Study.from_dict({"variants": {}})

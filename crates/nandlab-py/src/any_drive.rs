@@ -2,12 +2,12 @@
 
 use crate::policy::memory::is_any_kept;
 use crate::policy::{self, Chosen};
+use crate::versions::{Returned, Versions};
 use nandlab::drive::spec::{PreconditionSpec, Spec};
 use nandlab::drive::{BuildError, Drive};
 use nandlab::host::Oracle;
 use nandlab::probe::NoProbe;
 use nandlab::report::{Taps, Timeline};
-use nandlab_live::player::Sequences;
 use pyo3::Python;
 use std::sync::{Mutex, PoisonError};
 
@@ -57,19 +57,19 @@ pub(crate) use on;
 
 impl AnyDrive {
     /// A fresh drive with the policies in Python that its spec names. With `verify` the oracle observes it; the timeline
-    /// records its first `operations` operations. With `sequences` it keeps what a served drive keeps.
+    /// records its first `operations` operations. `observe` adds further observers.
     pub(crate) fn new(
         spec: &Spec,
         policies: &[Chosen],
         verify: bool,
         operations: u64,
-        sequences: bool,
+        observe: impl FnOnce(Taps) -> Taps,
     ) -> Result<Self, BuildError> {
         free_detained();
         let policies = policy::make(policies, spec.seed);
         let oracle = verify.then(|| Oracle::of(&spec.drive));
         let taps = Taps::new(oracle, (operations > 0).then(|| Timeline::new(operations)));
-        let taps = if sequences { taps.with(Sequences) } else { taps };
+        let taps = observe(taps);
         Ok(if taps.is_empty() {
             Self::Plain(Box::new(Drive::build(spec, policies, NoProbe)?))
         } else {
@@ -83,6 +83,12 @@ impl AnyDrive {
             Self::Detained => false,
             drive => on!(drive, drive => drive.policies().names().next().is_some()),
         }
+    }
+
+    /// The writes that a read returned which has ended, if the drive is observed for it ([`Versions`]).
+    pub(crate) fn take_returned(&mut self, id: u64) -> Option<Returned> {
+        let Self::Observed(drive) = self else { return None };
+        drive.probe_mut().observer_mut::<Versions>()?.take(id)
     }
 
     fn taps(&self) -> Option<&Taps> {

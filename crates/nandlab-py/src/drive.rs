@@ -1,17 +1,19 @@
 //! The stepping interface: a drive whose requests are submitted one by one from Python.
 
 use crate::any_drive::{AnyDrive, on};
+use crate::batch::{self, Pace};
 use crate::errors::{RunError, unsaved_text};
 use crate::interrupt::{Interruptible, interruptible, wait};
 use crate::policy::{Chosen, check_loaded, holding, slice};
 use crate::simulation::{drive_failure, save_drive};
 use crate::spec::Spec;
 use crate::tables;
+use crate::versions::{Returned, Versions};
 use nandlab::base::units::{SECOND, Span, Time};
 use nandlab::drive::spec::PreconditionSpec;
-use nandlab::drive::{FailReason, Failure, SaveError};
-use nandlab::host::{Op, Oracle, Request, Tag};
-use nandlab::report::{RunFacts, power, smart, summary};
+use nandlab::drive::{Completion, Failure, SaveError};
+use nandlab::host::{FailReason, Op, Oracle, Request, Tag};
+use nandlab::report::{RunFacts, Taps, power, smart, summary};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -21,8 +23,9 @@ use std::thread::JoinHandle;
 /// Number of events between two checks for signals by Python: about ten milliseconds of wall time.
 const SLICE: u64 = 1 << 15;
 
-/// A completed request for Python: id, operation, arrival and completion in nanoseconds, the reason if it has failed.
-type Completed = (u64, &'static str, u64, u64, Option<&'static str>);
+/// A completed request for Python: id, operation, arrival and completion in nanoseconds, the reason if it has failed, and
+/// the writes that a read returned, if the drive is observed for it.
+type Completed = (u64, &'static str, u64, u64, Option<&'static str>, Option<Returned>);
 
 /// A thread that works on the drive; it returns the drive and the result of its work.
 type Worker = JoinHandle<(AnyDrive, Result<(), String>)>;
@@ -37,6 +40,10 @@ pub(crate) struct Drive {
     hash: String,
     /// The policies in Python that the spec names.
     policies: Vec<Chosen>,
+    /// Completions that the drive has given and that Python has not taken.
+    ended: Vec<Completion>,
+    /// Whether the drive is observed for the writes that reads return.
+    has_versions: bool,
 }
 
 /// The drive, for a method that no other thread interrupts.
@@ -52,13 +59,15 @@ fn free<'py>(drive: &Bound<'py, Drive>) -> PyResult<PyRefMut<'py, Drive>> {
 #[pymethods]
 impl Drive {
     #[new]
-    #[pyo3(signature = (spec, verify=false))]
-    fn new(py: Python<'_>, spec: &Spec, verify: bool) -> PyResult<Self> {
+    #[pyo3(signature = (spec, verify=false, versions=false))]
+    fn new(py: Python<'_>, spec: &Spec, verify: bool, versions: bool) -> PyResult<Self> {
         check_loaded(&spec.loaded)?;
         let (policies, hash) = (spec.chosen(), spec.loaded.hash());
         let spec = spec.loaded.spec.clone();
         interruptible(py, |stop| {
-            let mut any = AnyDrive::new(&spec, &policies, verify, 0, false)
+            let unit_bytes = spec.geometry().unit_bytes;
+            let observe = |taps: Taps| if versions { taps.with(Versions::new(unit_bytes)) } else { taps };
+            let mut any = AnyDrive::new(&spec, &policies, verify, 0, observe)
                 .map_err(|error| RunError::new_err(error.to_string()))?;
             if let PreconditionSpec::Load(path) = &spec.precondition {
                 let failed =
@@ -78,7 +87,8 @@ impl Drive {
             if let Some(failure) = on!(&mut any, drive => drive.failure().cloned()) {
                 return Err(failed(&failure, &hash, &policies));
             }
-            Ok(Self { drive: Some(any), worker: None, hash, policies })
+            let (ended, has_versions) = (Vec::new(), versions);
+            Ok(Self { drive: Some(any), worker: None, hash, policies, ended, has_versions })
         })?
     }
 
@@ -168,15 +178,72 @@ impl Drive {
         }
     }
 
+    /// Submits the requests of columns ([`batch::requests`]); returns the id of the first one.
+    #[pyo3(signature = (columns, queue_depth=None))]
+    fn submit_many(
+        slf: &Bound<'_, Self>,
+        py: Python<'_>,
+        columns: &Bound<'_, PyDict>,
+        queue_depth: Option<u32>,
+    ) -> PyResult<u64> {
+        let this = &mut *free(slf)?;
+        let requests = batch::requests(columns)?;
+        let pace = match queue_depth {
+            Some(depth) => Pace::Depth(depth),
+            None if columns.contains("arrival_ns")? => Pace::Arrivals,
+            None => Pace::Now,
+        };
+        let end = on!(this.drive(py)?, drive => drive.end());
+        if let Some(index) = requests.iter().position(|request| request.arrival > end) {
+            return Err(RunError::new_err(format!(
+                "request {index} of the batch: {}\n  remedy: arrivals of at most {} ns",
+                Failure::TimeIsOver { end },
+                end.ns()
+            )));
+        }
+        this.check_failure(py)?;
+        let keeps = !this.policies.is_empty();
+        let (mut done, mut first) = (0, None);
+        while done < requests.len() {
+            let mut ended = std::mem::take(&mut this.ended);
+            let any = this.drive(py)?;
+            let submitted = slice(py, keeps, || {
+                on!(any, drive => {
+                    batch::submit_some(drive, &requests[done..], pace, SLICE, &mut ended, &mut first)
+                })
+            });
+            this.ended = ended;
+            done += submitted.map_err(|(index, refused)| {
+                RunError::new_err(format!("request {} of the batch: {refused}", done + index))
+            })?;
+            this.check_failure(py)?;
+            py.check_signals()?;
+        }
+        Ok(first.unwrap_or(0))
+    }
+
     fn completions(slf: &Bound<'_, Self>, py: Python<'_>) -> PyResult<Vec<Completed>> {
         let this = &mut *free(slf)?;
-        Ok(on!(this.drive(py)?, drive => drive
-            .completions()
+        let ended = this.take_ended(py)?;
+        let any = this.drive(py)?;
+        Ok(ended
+            .into_iter()
             .map(|c| {
                 let (arrival, completed) = (c.request.arrival.ns(), c.completed.ns());
-                (c.id, c.request.op.name(), arrival, completed, c.failed.map(FailReason::name))
+                let reason = c.failed.map(FailReason::name);
+                (c.id, c.request.op.name(), arrival, completed, reason, any.take_returned(c.id))
             })
-            .collect()))
+            .collect())
+    }
+
+    fn completions_columns<'py>(slf: &Bound<'py, Self>, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let this = &mut *free(slf)?;
+        let ended = this.take_ended(py)?;
+        let has_versions = this.has_versions;
+        let any = this.drive(py)?;
+        let returned: Option<Vec<_>> =
+            has_versions.then(|| ended.iter().map(|completion| any.take_returned(completion.id)).collect());
+        batch::columns(py, &ended, returned.as_deref())
     }
 
     fn summary(slf: &Bound<'_, Self>, py: Python<'_>) -> PyResult<String> {
@@ -314,6 +381,13 @@ impl Drive {
         let (any, done) = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         self.drive = Some(any);
         Ok(done)
+    }
+
+    /// Takes the completions since the last call.
+    fn take_ended(&mut self, py: Python<'_>) -> PyResult<Vec<Completion>> {
+        let mut ended = std::mem::take(&mut self.ended);
+        on!(self.drive(py)?, drive => ended.extend(drive.completions()));
+        Ok(ended)
     }
 
     /// Returns an error if the drive has failed.

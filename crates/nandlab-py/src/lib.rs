@@ -4,6 +4,7 @@
 #![allow(missing_docs, reason = "documented on the Python side")]
 
 mod any_drive;
+mod batch;
 mod codec;
 mod drive;
 mod errors;
@@ -20,6 +21,7 @@ mod simulation;
 mod spec;
 mod tables;
 mod trace;
+mod versions;
 
 use pyo3::prelude::*;
 

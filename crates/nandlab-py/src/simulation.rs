@@ -18,6 +18,7 @@ use nandlab::report::{
 use nandlab::runner::{Runner, Stopped, map_reads};
 use nandlab_base::recording::{Event, Recording, RecordingError};
 use nandlab_live::player::Player;
+use nandlab_live::player::Sequences;
 use nandlab_trace::TraceError;
 use pyo3::PyErr;
 use std::fs::File;
@@ -156,13 +157,16 @@ impl Simulation {
         warm_up: u64,
     ) -> Result<Self, BuildError> {
         let drive =
-            AnyDrive::new(&loaded.spec, &policies, verify, loaded.spec.output.timeline_operations, false)?;
+            AnyDrive::new(&loaded.spec, &policies, verify, loaded.spec.output.timeline_operations, |taps| {
+                taps
+            })?;
         Ok(Self::of(loaded, drive, policies, warm_up))
     }
 
     /// The simulation of a drive that was served, on which its recording is played.
     pub(crate) fn of_recording(loaded: &Loaded, verify: bool) -> Result<Self, BuildError> {
-        let drive = AnyDrive::new(&loaded.spec, &[], verify, loaded.spec.output.timeline_operations, true)?;
+        let operations = loaded.spec.output.timeline_operations;
+        let drive = AnyDrive::new(&loaded.spec, &[], verify, operations, |taps| taps.with(Sequences))?;
         let mut simulation = Self::of(loaded, drive, Vec::new(), 0);
         simulation.has_clients = false;
         Ok(simulation)

@@ -30,16 +30,22 @@ def read(path: Path, *, smoke: bool = False, seeds: int | None = None) -> Defini
 
     `seeds` is the wanted number of replicates; by default that of the file, and one at smoke size.
     """
-    origin = str(path)
     try:
         text = read_text(path)
-        data, lines = parse(text, origin)
     except OSError as error:
         raise OutputError(os_error_text("read", path, error)) from None
-    except SpecError as error:
-        raise StudyError(error.errors) from None
     except ValueError as error:
         raise OutputError(f"{path}: {error}\n  remedy: save the study as TOML in UTF-8") from None
+    return read_of(text, path, smoke=smoke, seeds=seeds)
+
+
+def read_of(text: str, path: Path, *, smoke: bool = False, seeds: int | None = None) -> Definition:
+    """Read the text of a study file, as `read` does; `path` names the file in messages, and need not exist."""
+    origin = str(path)
+    try:
+        data, lines = parse(text, origin)
+    except SpecError as error:
+        raise StudyError(error.errors) from None
     check_size(origin, data, lines)
     if "study" not in data:
         found = "a spec" if {"drive", "workload", "gc"} & data.keys() else "a file without [study]"

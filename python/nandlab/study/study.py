@@ -123,7 +123,33 @@ class Study:
         """
         from nandlab.study import definition
 
-        read = definition.read(find(source), smoke=smoke, seeds=seeds)
+        return Study._of(definition.read(find(source), smoke=smoke, seeds=seeds))
+
+    @staticmethod
+    def from_dict(
+        tables: Mapping[str, Any],
+        *,
+        folder: str | os.PathLike[str] = ".",
+        smoke: bool = False,
+        seeds: int | None = None,
+    ) -> Study:
+        """Make a study from the tables of a study file as a mapping.
+
+        `{"study": {"title": ..., "question": ..., "base": "base.toml"}, "variants": {...}, ...}`; in place of a file
+        the keys of the base spec may be in `"base": {...}`. Relative paths start at `folder`. `study.name` is the name
+        of the study, by default `study`. `smoke`, `seeds` and the errors are those of `load`; the lines of errors are
+        those of the mapping as TOML.
+        """
+        from nandlab.spec import toml_text
+        from nandlab.study import definition
+
+        study = tables.get("study")
+        named = {**study, "name": study.get("name", "study")} if isinstance(study, Mapping) else study
+        text = toml_text({**tables, "study": named} if "study" in tables else tables, dotted=False)
+        return Study._of(definition.read_of(text, Path(folder) / "study.toml", smoke=smoke, seeds=seeds))
+
+    @staticmethod
+    def _of(read: Definition) -> Study:
         runs = plan(read)
         _check_names(read, possible_names(runs))
         return Study(read, runs)
