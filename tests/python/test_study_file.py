@@ -295,12 +295,12 @@ def test_a_study_as_a_mapping(here):
     import nandlab
 
     tables = tomllib.loads((here / "s.toml").read_text())
-    read, made = nandlab.Study.load("s.toml"), nandlab.Study.from_dict(tables)
+    read, made = nandlab.Study.load(here / "s.toml"), nandlab.Study.from_dict(tables, folder=here)
     assert [run.identity for run in made.runs] == [run.identity for run in read.runs]
-    assert made.name == "study" and nandlab.Study.from_dict(tables, seeds=1).runs != made.runs
+    assert made.name == "study" and nandlab.Study.from_dict(tables, folder=here, seeds=1).runs != made.runs
     base = {"base": tomllib.loads((here / "base.toml").read_text())}
     del tables["study"]["base"]
-    within = nandlab.Study.from_dict(tables | base | {"study": tables["study"] | {"name": "mine"}})
+    within = nandlab.Study.from_dict(tables | base | {"study": tables["study"] | {"name": "mine"}}, folder=here)
     assert within.name == "mine" and len(within.runs) == len(read.runs)
     with pytest.raises(nandlab.StudyError, match="expected a study, found a file without"):
         nandlab.Study.from_dict({"variants": {}})
