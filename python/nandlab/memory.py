@@ -12,6 +12,9 @@ from nandlab.units import size
 
 #: Address space that threads need beside the drive: stacks and arenas.
 _THREADS_BYTES = 256 << 20
+#: A run that needs less memory is not compared with what is free, because reading that takes as long as a short run:
+#: this interpreter with its modules needs more.
+_SMALL_BYTES = 16 << 20
 
 
 def check(spec: _core.Spec, verify: bool = False, serve: bool = False) -> int:
@@ -20,7 +23,8 @@ def check(spec: _core.Spec, verify: bool = False, serve: bool = False) -> int:
     With `serve` the run is that of a live drive, without the data of its clients. Returns the bytes that it needs.
     """
     resident, reserved, remedy = _core.memory_needed(spec, verify, serve)
-    for what, available, needed in _limits(resident, reserved):
+    limits = _limits_of_process(reserved) if resident < _SMALL_BYTES else _limits(resident, reserved)
+    for what, available, needed in limits:
         if needed > available:
             raise _core.RunError(
                 f"the run needs {size(needed)} of memory, and {size(max(available, 0))} are available: {what}\n"
@@ -39,11 +43,16 @@ def _limits(resident: int, reserved: int) -> Iterator[tuple[str, int, int]]:
     with contextlib.suppress(OSError, ValueError, KeyError):
         yield "the machine's free memory (MemAvailable)", _table(Path("/proc/meminfo"))["MemAvailable"], resident
     yield from ((f"the limit of the control group ({path})", left, resident) for path, left in _control_groups())
-    with contextlib.suppress(OSError, ValueError, KeyError):
-        used = _table(Path("/proc/self/status"))
-        for limit, name, now in ((resource.RLIMIT_AS, "-v", "VmSize"), (resource.RLIMIT_DATA, "-d", "VmData")):
-            soft, _ = resource.getrlimit(limit)
-            if soft != resource.RLIM_INFINITY:
+    yield from _limits_of_process(reserved)
+
+
+def _limits_of_process(reserved: int) -> Iterator[tuple[str, int, int]]:
+    """The limits on the address space of this process, as in `_limits`."""
+    for limit, name, now in ((resource.RLIMIT_AS, "-v", "VmSize"), (resource.RLIMIT_DATA, "-d", "VmData")):
+        soft, _ = resource.getrlimit(limit)
+        if soft != resource.RLIM_INFINITY:
+            with contextlib.suppress(OSError, ValueError, KeyError):
+                used = _table(Path("/proc/self/status"))
                 yield f"the limit of the process (ulimit {name})", soft - used[now], reserved + _THREADS_BYTES
 
 

@@ -119,7 +119,9 @@ def _workload(
     """The spec, with the requests as its workload if there are any."""
 
     def with_sets(sets: Sets) -> Spec:
-        return spec.with_(sets) if isinstance(spec, Spec) else load(spec, sets)
+        if isinstance(spec, Spec):
+            return spec.with_(sets) if sets else spec
+        return load(spec, sets)
 
     if requests is None:
         yield with_sets(sets), None
