@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -131,7 +131,7 @@ class LifeStopped(Exception):
     """The life was stopped before the end of its first window, so there is no result."""
 
 
-@dataclass
+@dataclass(repr=False)
 class Life:
     """The result of a life: its facts, and one row per window."""
 
@@ -155,16 +155,18 @@ class Life:
             self._frame = to_frame(self.columns)
         return self._frame
 
-    def _repr_html_(self) -> str | None:
-        """The result in a notebook; without the extra `figures` the notebook shows `repr`."""
-        from nandlab.reporting.extra import missing
-
-        if missing():
-            return None
+    def __repr__(self) -> str:
+        from nandlab.notebook import text_of
         from nandlab.presentation.life import of_life
-        from nandlab.reporting.render import overview
 
-        return overview(of_life(self))
+        return text_of(of_life(self), "Life")
+
+    def _repr_mimebundle_(self, *_: object, **__: object) -> dict[str, Any]:
+        """The result in a notebook: text, and with the extra `figures` also HTML."""
+        from nandlab.notebook import bundle
+        from nandlab.presentation.life import of_life
+
+        return bundle(of_life(self), "Life")
 
     @property
     def facts_text(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from nandlab.simulate import Progress as Report
 from nandlab.units import count, duration
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.progress import Progress
 
 #: Wall time after which a progress bar appears.
@@ -97,13 +99,26 @@ class _Rate:
             self.share_per_s = (share_end - share) / (end_s - begin_s)
 
 
+def bar_console() -> Console:
+    """A console of rich on stderr, for progress bars, that prints every text through `visible`."""
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.segment import Segment
+
+    class VisibleConsole(Console):
+        """Prints every text through `visible`; the styles of the console itself are kept."""
+
+        def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+            for segment in super().render(renderable, options):
+                yield segment if segment.control else Segment(visible(segment.text), segment.style)
+
+    return VisibleConsole(stderr=True)
+
+
 def _make_bar() -> Progress:
     """A progress bar on stderr; short runs need no import of it."""
     from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
     from rich.table import Column
     from rich.text import Text
-
-    from nandlab.screen import VisibleConsole
 
     class Facts(ProgressColumn):
         def render(self, task: Task) -> Text:
@@ -115,7 +130,7 @@ def _make_bar() -> Progress:
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
         Facts(table_column=Column(no_wrap=True, overflow="ellipsis")),
-        console=VisibleConsole(stderr=True),
+        console=bar_console(),
         transient=True,
     )
 

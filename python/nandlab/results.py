@@ -22,7 +22,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -35,6 +35,8 @@ from nandlab.whole import NEW, OLD, hidden_beside, write_synced
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from nandlab.notebook import RunPlots
 
 MARKER = "nandlab-result.json"
 REPORT = "report.html"
@@ -67,7 +69,7 @@ class Measured(Record, frozen=True):
     """Peak resident memory of the process, in megabytes."""
 
 
-@dataclass
+@dataclass(repr=False)
 class RunResult:
     """The result of one run. The names of keys and columns contain their units."""
 
@@ -113,16 +115,26 @@ class RunResult:
     def _name_of(self, file: str) -> str:
         return file if self.path is None else shown(self.path / file)
 
-    def _repr_html_(self) -> str | None:
-        """The result in a notebook; without the extra `figures` the notebook shows `repr`."""
+    def __repr__(self) -> str:
+        from nandlab.notebook import text_of
+        from nandlab.presentation import of_run
+
+        return text_of(of_run(self), "RunResult")
+
+    def _repr_mimebundle_(self, *_: object, **__: object) -> dict[str, Any]:
+        """The result in a notebook: text, and with the extra `figures` also HTML and the picture of its latency."""
+        from nandlab.notebook import bundle, run_figures
+        from nandlab.presentation import of_run
         from nandlab.reporting.extra import missing
 
-        if missing():
-            return None
-        from nandlab.presentation import of_run
-        from nandlab.reporting.render import overview
+        return bundle(of_run(self), "RunResult", () if missing() else run_figures(self))
 
-        return overview(of_run(self))
+    @property
+    def plot(self) -> RunPlots:
+        """The charts of the result: `result.plot.latency()`, `.waf()` and `.timeline()`."""
+        from nandlab.notebook import RunPlots
+
+        return RunPlots(self)
 
     @property
     def complete(self) -> bool:

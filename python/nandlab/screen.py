@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console, ConsoleOptions, RenderableType
-from rich.markup import escape
-from rich.segment import Segment
-from rich.table import Table
-from rich.text import Text
-
 from nandlab import presentation
-from nandlab.errors import visible
+from nandlab.console import Console, Table, escape, width
 from nandlab.noted import first_sentence, of_runs
 from nandlab.presentation import Part, Presentation, of_run
 from nandlab.result_types import Note
@@ -27,14 +21,6 @@ if TYPE_CHECKING:
     from nandlab.results import RunResult
 
 
-class VisibleConsole(Console):
-    """A console that prints every text through `visible`; the styles of the console itself are kept."""
-
-    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
-        for segment in super().render(renderable, options):
-            yield segment if segment.control else Segment(visible(segment.text), segment.style)
-
-
 #: The style of a note, by severity.
 _NOTE_STYLES = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 #: The kind of a note, by severity, before its code.
@@ -44,7 +30,7 @@ _KINDS = {"error": "error", "warning": "warning", "info": "note"}
 def show_run(result: RunResult, console: Console) -> None:
     """Print the headline numbers of a run, its sections in short, and its notes."""
     shown = of_run(result)
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table = Table(head=False)
     for _ in range(2):
         table.add_column(style="dim")
         table.add_column(justify="right", style="bold")
@@ -82,7 +68,7 @@ def show_study_notes(notes: Iterable[Mapping[str, Any]], console: Console) -> No
 
 
 def _table(shown: presentation.Table) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table = Table()
     for at, head in enumerate(shown.heads):
         table.add_column(head, justify="right" if at else "left", style="red" if head == "lost" else "")
     for row in shown.rows:
@@ -92,7 +78,7 @@ def _table(shown: presentation.Table) -> Table:
 
 def show_reliability(found: Reliability, console: Console, *, susceptible: bool = False) -> None:
     """Print RBER and read level by retention and P/E cycles, and the latency of each read level."""
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table = Table()
     conditions = [f"{count(n)} {word}" for n, word in ((found.reads, "reads"), (found.copybacks, "copybacks")) if n]
     after = f" after {' and '.join(conditions)}" if conditions else ""
     for index, kind in enumerate(found.kinds):
@@ -128,7 +114,7 @@ def _published(found: Published, console: Console) -> None:
     from nandlab.published import PUBLISHED_CAPTION, PUBLISHED_HEADS, deviation_of, published_rows
 
     console.print(f"\n{PUBLISHED_CAPTION}")
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table = Table()
     for head in PUBLISHED_HEADS:
         table.add_column(head, justify="left" if head in ("figure", "source") else "right")
     for row in published_rows(found):
@@ -151,17 +137,14 @@ def _by_condition(found: Reliability, console: Console, cells: list[list[str]]) 
     """Print a row per retention and a column per number of P/E cycles, in several tables on a narrow screen."""
     names = [age(seconds) for seconds in found.retention_s.tolist()]
     heads = [count(cycles) for cycles in found.pe_cycles.tolist()]
-    widths = [
-        2 + max(len(head), *(Text.from_markup(line[column]).cell_len for line in cells))
-        for column, head in enumerate(heads)
-    ]
+    widths = [2 + max(len(head), *(width(line[column]) for line in cells)) for column, head in enumerate(heads)]
     begin = 0
     while begin < len(heads):
         end, room = begin + 1, console.width - 2 - max(map(len, names)) - widths[begin]
         while end < len(heads) and room >= widths[end]:
             room -= widths[end]
             end += 1
-        table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+        table = Table()
         table.add_column("", style="dim", justify="right", no_wrap=True)
         for head in heads[begin:end]:
             table.add_column(head, justify="right", no_wrap=True)
@@ -198,8 +181,8 @@ def show_life(life: Life, console: Console) -> None:
     shown = of_life(life)
     console.print(shown.lead)
     _notes(shown.failures, console)
-    console.print(", ".join(f"{figure.label}: {figure.text}" for figure in shown.headline[1:]), highlight=False)
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    console.print(", ".join(f"{figure.label}: {figure.text}" for figure in shown.headline[1:]))
+    table = Table()
     columns = [column for column in _LIFE if column[1] in life.columns]
     unit, per_year = lifetime_unit(life.facts.years)
     table.add_column(unit, justify="right", no_wrap=True)
@@ -211,7 +194,7 @@ def show_life(life: Life, console: Console) -> None:
         cells = (_cell(life.columns[name][at], digits) for _, name, digits in columns)
         table.add_row(_cell(life.columns["years"][at] * per_year, 2), *cells)
     console.print(table)
-    console.print("[dim]refreshed: pages refreshed per host page[/]", highlight=False)
+    console.print("[dim]refreshed: pages refreshed per host page[/]")
     _notes(shown.notes, console)
     _sections(shown, console)
 

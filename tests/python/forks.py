@@ -92,8 +92,6 @@ def _exactly(peer, count):
 
 def _serve(peer):
     """Forks for each call, and answers with the number of the process and then with its exit status."""
-    import rich.console
-    import rich.table  # noqa: F401
 
     while True:
         try:

@@ -18,7 +18,7 @@ from nandlab.comparison import Alone, Runs
 from nandlab.comparison.cautions import notes
 from nandlab.comparison.changes import Change
 from nandlab.comparison.identity import identical
-from nandlab.comparison.metrics import METRICS
+from nandlab.comparison.metrics import FIRST, METRICS, better, place
 from nandlab.comparison.page import compare_page
 from nandlab.reporting.content import Drawing
 from nandlab.study.execute import State
@@ -162,7 +162,11 @@ def test_two_policies_with_seeds_are_compared_run_by_run(tmp_path):
     assert of(pair, "erases_per_gb_written").baseline == pytest.approx(erased)
     clear = [one for one in pair.changes if one.verdict == "differs" and not one.further]
     assert len(clear) > 3
-    assert [one.size for one in clear] == sorted((one.size for one in clear), reverse=True)
+    assert [one.metric for one in pair.changes[:2]] == ["waf", "latency_us.read.mean"]
+    others = [one.size for one in clear if place(one.metric) == len(FIRST)]
+    assert len(others) > 3 and others == sorted(others, reverse=True)
+    places = [place(one.metric) for one in pair.changes if not one.further and one.verdict != "same"]
+    assert places == sorted(places)
     assert found.sentences == tuple(one.sentence for one in pair.changes if not one.further and one.verdict != "same")
     assert pair.without_effect == ()
     assert json.loads(found.text) == json.loads(json.dumps(found.to_dict()))
@@ -559,7 +563,7 @@ def test_wrong_input_is_refused_with_a_remedy(finished, sources, options, texts)
 def test_the_command_prints_sentences_or_json(command, finished):
     done = command("compare", "a", "b", "--out", "out", cwd=finished)
     assert (done.returncode, done.stderr) == (0, "")
-    for text in ("gc.victim", "b against a", "% higher ", "One seed, so no intervals"):
+    for text in ("gc.victim", "b against a", "write amplification", "One seed, so no intervals"):
         assert text in " ".join(done.stdout.split())
     assert done.stdout.endswith("out/compare.json\nout/compare.html\n")
     printed = command("compare", "a", "b", "--json", cwd=finished)
@@ -602,7 +606,11 @@ def test_the_page_has_the_sentences_the_ratios_with_intervals_and_the_curves(tmp
     text = page.read_text()
     assert len(text) < 2_500_000
     (pair,) = comparison.pairs
-    assert all(html.escape(sentence) in text for sentence in pair.sentences)
+    assert "gc.victim: fifo against greedy" in text
+    cells = [
+        cell for one in pair.changes if not one.further and one.verdict != "same" for cell in (one.words, one.judged)
+    ]
+    assert all(html.escape(cell) in text for cell in cells)
     assert "gc.victim" in text and comparison.method[0].split("; ")[0] in text
     drawn = {
         part.figure.title: part.figure
@@ -612,7 +620,8 @@ def test_the_page_has_the_sentences_the_ratios_with_intervals_and_the_curves(tmp
     }
     heads, rows = drawn["Ratio to spec"].table()
     assert heads == ("metric", "gc.victim=fifo", "gc.victim=fifo, low", "gc.victim=fifo, high")
-    shown = {row[0]: [float(cell) for cell in row[1:]] for row in rows}
+    shown = {row[0].rstrip(" \u2190\u2192"): [float(cell) for cell in row[1:]] for row in rows}
+    assert {"write amplification \u2190", "IOPS \u2192"} <= {row[0] for row in rows}
     for one in pair.changes[:5]:
         low, high = one.ratio.interval
         assert shown[one.words] == pytest.approx([1 + one.ratio.mean, 1 + low, 1 + high], rel=1e-5)
@@ -624,6 +633,54 @@ def test_the_page_has_the_sentences_the_ratios_with_intervals_and_the_curves(tmp
     assert at_p99 == pytest.approx(0.01, rel=0.4)
     assert {"Slowest reads", "Slowest writes", "IOPS", "WAF"} <= set(drawn)
     assert all(len(panel.chart.series) == 2 for title in ("IOPS", "WAF") for panel in drawn[title].panels)
+
+
+def change_of(baseline, values, better="lower"):
+    return Change("metric", "words", "us", baseline, values, better=better)
+
+
+@pytest.mark.parametrize(
+    ("one", "change", "interval", "judged"),
+    [
+        (change_of((10.0,), (12.0,)), "+20 %", "", "worse"),
+        (change_of((10.0,), (12.0,), "higher"), "+20 %", "", "better"),
+        (change_of((10.0,), (12.0,), ""), "+20 %", "", "differs"),
+        (change_of((10.0,), (8.0,)), "-20 %", "", "better"),
+        (change_of((10.0,), (30.0,)), "x 3.00", "", "worse"),
+        (change_of((0.0,), (3.0,)), "+3 us", "", "worse"),
+        (change_of((5.0,), (5.0,)), "0 %", "", "same"),
+        (change_of((10.0, 10.0), (9.0, 9.1)), "-9.5 %", "-16 to -2.9", "better"),
+        (change_of((10.0, 10.0), (9.0, 11.0)), "-0.5 %", "too few seeds", "unclear"),
+        (change_of((10.0, 10.0), (30.0, 31.0)), "x 3.05", "2.48 to 3.76", "worse"),
+        (change_of((0.0, 0.0), (3.0, 3.0)), "+3 us", "+3 us to +3 us", "worse"),
+    ],
+)
+def test_a_change_in_a_table(one, change, interval, judged):
+    assert (one.change, one.interval, one.judged) == (change, interval, judged)
+
+
+def test_the_frame_of_a_comparison():
+    comparison = nandlab.compare(FULL, FIFO, seeds=2)
+    (pair,) = comparison.pairs
+    frame = comparison.frame
+    assert frame.columns == [
+        *("run", "metric", "unit", "baseline", "value", "ratio", "low", "high", "better", "verdict")
+    ]
+    assert frame["metric"].to_list() == [one.metric for one in pair.changes]
+    (waf,) = frame.filter(metric="waf").to_dicts()
+    one = of(pair, "waf")
+    assert waf["ratio"] == 1 + one.ratio.mean and waf["better"] == "lower"
+    assert (waf["low"], waf["high"]) == tuple(1 + end for end in one.ratio.interval)
+    assert waf["value"] == pytest.approx(sum(one.values) / 2)
+    zero = frame.filter(metric="requests_failed").to_dicts()[0]
+    assert zero["ratio"] is None and zero["low"] is None and zero["verdict"] == "same"
+    assert repr(comparison).count("\n") < 10 and "gc.victim: fifo against greedy" in repr(comparison)
+
+
+@pytest.mark.parametrize("name", [metric.name for metric in METRICS])
+def test_every_metric_has_a_place(name):
+    assert 0 <= place(name) <= len(FIRST) and better(name) in ("lower", "higher", "")
+    assert name != "waf" or place(name) == 0
 
 
 def test_curves_over_time_are_those_of_the_runs():

@@ -1,5 +1,6 @@
 """Small real runs through the package and the compiled core."""
 
+import io
 import json
 import os
 import subprocess
@@ -111,8 +112,8 @@ def test_the_report_of_a_real_run(ran, tmp_path):
 
 def test_a_host_link_limits_the_bandwidth_and_is_reported(ran, tmp_path):
     import nandlab
+    from nandlab.console import Console
     from nandlab.screen import show_run
-    from rich.console import Console
 
     sets = {"host.link": {"mb_per_s": 20, "latency": "10us"}, "workload.synthetic.read_fraction": 1.0}
     spec = nandlab.load(SPEC, sets=sets)
@@ -125,9 +126,10 @@ def test_a_host_link_limits_the_bandwidth_and_is_reported(ran, tmp_path):
     link = result.summary.link
     assert (link.to_drive, link.to_host) == (0, pytest.approx(1, abs=1e-3))
     assert ran.summary.link is None
-    console = Console(record=True, width=1000, file=(tmp_path / "screen").open("w"))
+    screen = io.StringIO()
+    console = Console(screen, width=1000)
     show_run(result, console)
-    assert "busy 0.0 % of the time to the drive, >99.9 % to the host" in console.export_text()
+    assert "busy 0.0 % of the time to the drive, >99.9 % to the host" in screen.getvalue()
     result.save(tmp_path / "out")
     report = nandlab.report(tmp_path / "out").read_text()
     assert "link to the host" in report and "mb_per_s 20" in report
@@ -135,8 +137,8 @@ def test_a_host_link_limits_the_bandwidth_and_is_reported(ran, tmp_path):
 
 def test_suspensions_are_reported(tmp_path):
     import nandlab
+    from nandlab.console import Console
     from nandlab.screen import show_run
-    from rich.console import Console
 
     times = {"enter": "9us", "resume": "4us", "min_progress": "0us", "max": 3}
     result = nandlab.run(SPEC, sets={"timing.suspend": {"program": times, "erase": times}}, verify=True)
@@ -146,9 +148,10 @@ def test_suspensions_are_reported(tmp_path):
     assert found.suspended_s >= (found.programs + found.erases) * (9e-6 + 4e-6 + 50e-6)
     assert plain.suspensions is None
     assert result.summary.latency_us.read.p99 < plain.latency_us.read.p99
-    console = Console(record=True, width=1000, file=(tmp_path / "screen").open("w"))
+    screen = io.StringIO()
+    console = Console(screen, width=1000)
     show_run(result, console)
-    assert f"{found.programs:,} of programs" in console.export_text()
+    assert f"{found.programs:,} of programs" in screen.getvalue()
     result.save(tmp_path / "out")
     assert "suspension for host reads" in nandlab.report(tmp_path / "out").read_text()
 

@@ -376,6 +376,8 @@ def test_no_file_is_written_directly_under_its_final_name():
     }
     assert found == {
         'whole.py: with open(path, "xb") as file:',
+        # In a temporary folder.
+        "batches.py: (folder / trace.name).write_bytes(trace.content)",
         "power_test/forker.py: path.write_text(text)",
         # A journal: a last line that is not whole is dropped.
         'ldpc/parts.py: with ThreadPoolExecutor(self._workers) as pool, self._path.open("a", encoding="utf-8") as file:',  # noqa: E501

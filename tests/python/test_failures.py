@@ -1,5 +1,6 @@
 """Failed requests and their reasons, drives that never come to rest or cannot be saved, and the summary of space."""
 
+import io
 import subprocess
 import sys
 from collections import Counter
@@ -78,12 +79,13 @@ arrival = { queue_depth = 2 }
 def shown(result, tmp_path):
     """The screen output of a result, in lines of up to 1000 characters, and its report."""
     import nandlab
+    from nandlab.console import Console
     from nandlab.screen import show_run
-    from rich.console import Console
 
-    console = Console(record=True, width=1000, file=(tmp_path / "screen").open("w"))
+    screen = io.StringIO()
+    console = Console(screen, width=1000)
     show_run(result, console)
-    return console.export_text(), nandlab.report(result, tmp_path / "r.html").read_text()
+    return screen.getvalue(), nandlab.report(result, tmp_path / "r.html").read_text()
 
 
 @pytest.mark.parametrize("victim", ["greedy", "fifo"])

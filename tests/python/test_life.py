@@ -1,5 +1,6 @@
 """A drive's whole life: fast-forward agrees with full simulation, and finished windows are kept."""
 
+import io
 import json
 import signal
 import subprocess
@@ -8,9 +9,9 @@ from pathlib import Path
 
 import forks
 import pytest
+from nandlab.console import Console
 from nandlab.screen import show_life
 from nandlab.units import number
-from rich.console import Console
 from study_lab import processor_s, wait_for
 
 #: A drive whose whole life takes a second to simulate: 64 blocks with 200 P/E cycles left. A day of ageing is a
@@ -183,9 +184,10 @@ def test_a_life_tells_the_errors_that_it_met(spec, tmp_path):
     (note,) = [note for note in life.facts.notes if note.severity == "error"]
     assert note.code == "uncorrectable" and "no read level decodes" in note.text
     assert nandlab.Life.read(tmp_path / "bad").facts.notes == life.facts.notes
-    console = Console(record=True, width=100, file=(tmp_path / "screen").open("w"))
+    screen = io.StringIO()
+    console = Console(screen, width=100)
     show_life(life, console)
-    lines = console.export_text().splitlines()
+    lines = screen.getvalue().splitlines()
     assert lines[1].startswith("data lost: first media error after "), "the error is behind the first line"
     assert "no read level decodes" in " ".join(lines)
     assert "no read level decodes" in nandlab.report(tmp_path / "bad").read_text()

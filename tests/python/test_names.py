@@ -12,13 +12,14 @@ import nandlab
 import pytest
 from conftest import SPEC
 from nandlab import cli
+from nandlab.console import Console, Table, escape
 from nandlab.errors import shown, visible, visible_data
-from nandlab.screen import VisibleConsole
+from nandlab.progress import bar_console
 from study_lab import BASE, STUDY
 
 #: Sets the title of the window, clears the screen, turns the text around, and begins a sequence with a C1 code.
 HOSTILE = "a\x1b]0;owned\x07\x1b[2J\u202eb\x9b31mc\x7f"
-#: The style sequences of rich.
+#: The sequences that select a style.
 STYLE = re.compile(r"\x1b\[[\d;]*m")
 #: The commands, with NAME for a hostile name, which some of them refuse.
 COMMANDS = {
@@ -120,17 +121,19 @@ def test_what_is_visible() -> None:
 
 
 def test_a_console_prints_texts_in_any_part_visibly() -> None:
-    from rich.table import Table
-    from rich.text import Text
-
     out = io.StringIO()
-    console = VisibleConsole(file=out, width=200, force_terminal=True, color_system="standard")
-    table = Table(HOSTILE, title=HOSTILE)
+    console = Console(out, width=200, styles=True)
+    table = Table()
+    table.add_column(HOSTILE, style="red")
     table.add_row(HOSTILE)
-    for part in (HOSTILE, Text(HOSTILE), table):
-        console.print(part, style="red")
+    for part in (HOSTILE, f"[red]{escape(HOSTILE)}[/]", table):
+        console.print(part)
     assert "\x1b[31m" in out.getvalue(), "the console has no styles"
     assert [c for c in STYLE.sub("", out.getvalue()) if not c.isprintable() and c != "\n"] == []
+    bars = bar_console()
+    with bars.capture() as captured:
+        bars.print(HOSTILE)
+    assert [c for c in STYLE.sub("", captured.get()) if not c.isprintable() and c != "\n"] == []
 
 
 def test_names_are_visible_in_python(here: Path) -> None:

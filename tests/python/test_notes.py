@@ -1,5 +1,6 @@
 """Notes of a result, on numbers that may mislead: when they appear, and their texts."""
 
+import io
 import json
 
 import pytest
@@ -278,14 +279,15 @@ def test_no_effect_is_said_only_where_the_run_without_the_scheme_is_the_same(cod
 
 def test_screen_report_and_summary_have_the_notes(tmp_path):
     import nandlab
+    from nandlab.console import Console
     from nandlab.screen import show_run
-    from rich.console import Console
 
     result = nandlab.run(SPEC % (0.0, "{ iops = 1000000 }"), tmp_path / "out")
     page = nandlab.report(result, tmp_path / "r.html").read_text()
-    console = Console(record=True, width=80, file=(tmp_path / "screen").open("w"))
+    screen = io.StringIO()
+    console = Console(screen, width=80)
     show_run(result, console)
-    for text in (page, console.export_text()):
+    for text in (page, screen.getvalue()):
         assert "did not keep up" in text
     first = json.loads((tmp_path / "out/summary.json").read_text())["notes"][0]
     assert set(first) == {"severity", "code", "text"}
@@ -418,8 +420,8 @@ def test_no_axis_or_metric_takes_the_columns_of_the_notes(tmp_path, name):
 
 def test_long_latencies_are_not_cut_off_on_the_screen(tmp_path):
     import nandlab
+    from nandlab.console import Console
     from nandlab.screen import show_run
-    from rich.console import Console
 
     result = nandlab.run(SPEC % (0.0, CLOSED))
     summary = json.loads(result.summary_text)
@@ -427,8 +429,9 @@ def test_long_latencies_are_not_cut_off_on_the_screen(tmp_path):
         "max": 568_906_623.1
     }
     result.summary_text = json.dumps(summary)
-    console = Console(record=True, width=80, file=(tmp_path / "screen").open("w"))
+    screen = io.StringIO()
+    console = Console(screen, width=80)
     show_run(result, console)
-    text = console.export_text()
+    text = screen.getvalue()
     assert "\u2026" not in text
     assert "569 s" in text

@@ -1,5 +1,6 @@
 """Power loss and the capacitor in the files, on the screen, in the report, and in the class `Drive`."""
 
+import io
 import json
 import sys
 from pathlib import Path
@@ -47,12 +48,13 @@ CHARGED = {"capacitor.capacitance": "1mF"}
 
 def screen_of(result, tmp_path):
     """The screen output of a result, in lines of up to 1000 characters."""
+    from nandlab.console import Console
     from nandlab.screen import show_run
-    from rich.console import Console
 
-    console = Console(record=True, width=1000, file=(tmp_path / "screen").open("w"))
+    screen = io.StringIO()
+    console = Console(screen, width=1000)
     show_run(result, console)
-    return console.export_text()
+    return screen.getvalue()
 
 
 def test_the_example_loses_no_acknowledged_write(tmp_path):

@@ -1,5 +1,6 @@
 """Refresh in the summary, on the screen and in the report."""
 
+import io
 from pathlib import Path
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "partial-refresh.toml"
@@ -7,15 +8,16 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "partial-refresh.to
 
 def shown(policy, tmp_path):
     import nandlab
+    from nandlab.console import Console
     from nandlab.screen import show_run
-    from rich.console import Console
 
     result = nandlab.run(
         EXAMPLE, sets={"refresh.policy": policy, "workload.synthetic.requests": 60_000, "gc.victim": "greedy"}
     )
-    console = Console(record=True, width=200, file=(tmp_path / "screen").open("w"))
+    screen = io.StringIO()
+    console = Console(screen, width=200)
     show_run(result, console)
-    return result, console.export_text(), nandlab.report(result, tmp_path / "r.html").read_text()
+    return result, screen.getvalue(), nandlab.report(result, tmp_path / "r.html").read_text()
 
 
 def test_partial_refresh_is_counted_and_shown(tmp_path):

@@ -314,12 +314,13 @@ def test_invalid_values_and_specs_without_an_error_model_are_refused():
 
 def shown(result, tmp_path):
     import nandlab
+    from nandlab.console import Console
     from nandlab.screen import show_run
-    from rich.console import Console
 
-    console = Console(record=True, width=80, file=(tmp_path / "screen").open("w"))
+    screen = io.StringIO()
+    console = Console(screen, width=80)
     show_run(result, console)
-    return console.export_text(), nandlab.report(result, tmp_path / "r.html").read_text()
+    return screen.getvalue(), nandlab.report(result, tmp_path / "r.html").read_text()
 
 
 def test_screen_and_report_show_levels_and_mapping_cache(tmp_path):

@@ -224,7 +224,7 @@ def test_text_of_the_user_is_escaped(tmp_path):
     text = nandlab.report(result, tmp_path / "report.html").read_text()
     assert "<script>alert" not in text
     assert "</pre><b>" not in text
-    assert "<script>alert" not in result._repr_html_()
+    assert "<script>alert" not in result._repr_mimebundle_()["text/html"]
 
 
 def test_a_report_has_the_same_bytes_twice(tmp_path):
@@ -239,7 +239,7 @@ def test_without_the_extra_a_report_is_refused_with_a_remedy(tmp_path, monkeypat
     with pytest.raises(nandlab.NandlabError, match=r"vl-convert-python.*\n.*nandlab\[figures\]"):
         nandlab.report(result, tmp_path / "report.html")
     assert not (tmp_path / "report.html").exists()
-    assert result._repr_html_() is None
+    assert result._repr_mimebundle_().keys() == {"text/plain"}
 
 
 def test_a_run_needs_no_package_of_the_extra(command, spec_file):

@@ -145,6 +145,6 @@ def test_a_notebook_shows_the_screen_output():
     import nandlab
 
     result = nandlab.run(SMALL, sets=RUNS["power loss"])
-    shown = result._repr_html_()
+    shown = result._repr_mimebundle_()["text/html"]
     for text in ("IOPS", "write cache", "power loss", "latency, us"):
         assert text in shown, text

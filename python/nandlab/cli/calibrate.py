@@ -12,9 +12,8 @@ from nandlab.cli.output import check_workers, fail, make_console, say_data, say_
 from nandlab.presentation.model import counted
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from nandlab.calibration import Calibration
+    from nandlab.console import Console
 
 
 def add(parser: Parser) -> None:
@@ -122,16 +121,14 @@ def calibrate(options: argparse.Namespace) -> End:
 
 
 def _show(result: Calibration, console: Console) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
     from nandlab.calibration.result import summary_of
+    from nandlab.console import Table, escape
 
     show_title(console, result.name, str(result.path))
     kept = f", {result.runs_kept} kept" if result.runs_kept else ""
     console.print(f"{counted(result.runs_done, 'run')} done{kept}; {counted(result.candidates, 'candidate')}")
     if result.keys:
-        table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+        table = Table()
         for head in ("key", "fitted", "95 % interval", "determined"):
             table.add_column(head, justify="left" if head == "key" else "right")
         for one in result.keys:
@@ -141,7 +138,7 @@ def _show(result: Calibration, console: Console) -> None:
         console.print(table)
     for first, second, by in result.pairs:
         console.print(escape(f"not told apart: {first} and {second} (correlation {by:.2f})"), soft_wrap=True)
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table = Table()
     label = "fitted" if result.keys else "compared"
     for head in ("error", label, "median", "largest", "held out", "median", "largest"):
         table.add_column(head, justify="left" if head == "error" else "right")

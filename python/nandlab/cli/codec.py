@@ -12,8 +12,7 @@ from nandlab.cli.output import check_workers, fail, make_console, say_data, say_
 from nandlab.errors import OutputError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
+    from nandlab.console import Console
     from nandlab.ldpc import CodecResult
 
 
@@ -111,12 +110,12 @@ def _listed(text: str) -> list[int]:
 
 
 def _show(result: CodecResult, console: Console) -> None:
-    from rich.table import Table
+    from nandlab.console import Table
 
     show_title(console, result.name, str(result.path))
     kept = f", {result.parts_kept} kept" if result.parts_kept else ""
     console.print(f"{result.bits} bits, {result.data_bits} of them data; {result.parts_done} parts sent{kept}")
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table = Table()
     for head in ("references", "boundary RBER", "mutual information", "iterations at 0.8 of it"):
         table.add_column(head, justify="right")
     for curve in result.curves:

@@ -28,7 +28,7 @@ _FOR = {
     "pandas": "tables as pandas data frames",
     "polars": "tables in Python, reports, studies",
     "pydantic": "study files",
-    "rich": "tables and progress on the screen",
+    "rich": "progress bars on the screen",
     "scipy": "calibrations",
     "vl-convert-python": "figures",
 }

@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Any
 from nandlab import units
 from nandlab.errors import OutputError, shortened, visible, visible_data
 
-# rich is imported where it prints, because its import takes longer than most commands.
 if TYPE_CHECKING:
-    from rich.console import Console
+    from nandlab.console import Console
 
 
 def make_console() -> Console:
     """A console on stdout."""
-    from nandlab.screen import VisibleConsole
+    from nandlab.console import Console
 
-    return VisibleConsole(highlight=False, soft_wrap=False, emoji=False)
+    return Console()
 
 
 def say(text: str | os.PathLike[str]) -> None:
@@ -44,14 +43,14 @@ def say_page(page: Path | None) -> None:
 
 def show_title(console: Console, name: str, place: str = "") -> None:
     """Print the name of what is shown, and where it is."""
-    from rich.markup import escape
+    from nandlab.console import escape
 
     console.print(f"[bold]{escape(name)}[/]" + (f"  {escape(place)}" if place else ""), soft_wrap=True)
 
 
 def show_reading(console: Console, read_as: dict[str, Any]) -> None:
     """Print how a trace is understood."""
-    from rich.markup import escape
+    from nandlab.console import escape
 
     how = "named" if read_as["named"] else "detected"
     lines = [f"trace  {read_as['format']} ({how}): {read_as['units']}"]
@@ -80,10 +79,9 @@ def show_pairs(pairs: list[tuple[str, str]], as_json: bool) -> None:
     if as_json:
         print(json.dumps([{"name": name, "description": text} for name, text in pairs], indent=2))
         return
-    from rich.markup import escape
-    from rich.table import Table
+    from nandlab.console import Table, escape
 
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table = Table(head=False)
     table.add_column(no_wrap=True, style="bold")
     table.add_column()
     for name, text in pairs:
@@ -96,12 +94,11 @@ def show_rows(rows: list[dict[str, Any]], as_json: bool) -> None:
     if as_json:
         print(json.dumps(rows, indent=2))
         return
-    from rich.markup import escape
-    from rich.table import Table
+    from nandlab.console import Table, escape
 
     plain = [{key: value for key, value in row.items() if not isinstance(value, (dict, list))} for row in rows]
     keys = list(dict.fromkeys(key for row in plain for key in row))
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table = Table()
     for key in keys:
         numeric = all(isinstance(row.get(key), (int, float)) or row.get(key) is None for row in plain)
         table.add_column(key, justify="right" if numeric else "left", no_wrap=numeric or key in ("name", "slot"))
@@ -116,7 +113,7 @@ _LISTED_MAX = 32
 
 def show_facts(name: str, facts: dict[str, Any]) -> None:
     """Print a nested dictionary as a list of dotted names and values, and each list of rows in it as a table."""
-    from rich.markup import escape
+    from nandlab.console import escape
 
     console = make_console()
     show_title(console, name)

@@ -15,8 +15,7 @@ from nandlab.errors import OutputError
 from nandlab.spec import read_spec
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
+    from nandlab.console import Console
     from nandlab.progress import RunProgress
     from nandlab.results import RunResult
 

@@ -12,7 +12,7 @@ from nandlab.cli.output import check_workers, fail, load_policies, make_console,
 from nandlab.errors import OutputError
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from nandlab.console import Table
 
 
 def add(parser: Parser) -> None:
@@ -159,10 +159,9 @@ def _reported(claim: dict[str, Any]) -> str:
 
 
 def _claims_table(claims: list[dict[str, Any]]) -> Table:
-    from rich.markup import escape
-    from rich.table import Table
+    from nandlab.console import Table, escape
 
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table = Table()
     table.add_column("claim")
     table.add_column("reported", justify="right")
     table.add_column("measured", justify="right")

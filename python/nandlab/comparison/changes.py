@@ -35,6 +35,8 @@ class Change:
     values: tuple[float, ...]
     #: A further value of summary.json, without words of its own.
     further: bool = False
+    #: The better direction: `"lower"`, `"higher"`, or empty where neither is better by itself.
+    better: str = ""
 
     @functools.cached_property
     def ratio(self) -> Sample | None:
@@ -106,6 +108,38 @@ class Change:
             return f"{self.shown_means[1]}, not {self.shown_means[0]}"
         mean = self.ratio.mean
         return f"x {number(1 + mean)}" if mean >= 1 else f"{_signed(mean)} %"
+
+    @property
+    def change(self) -> str:
+        """The change of the mean in a few characters: in per cent, as a factor from 2 on, or as a difference."""
+        if self.ratio is None:
+            difference = self.difference.mean
+            return f"{'-' if difference < 0 else '+'}{self.shown(abs(difference))}"
+        mean = self.ratio.mean
+        return f"x {number(1 + mean)}" if mean >= 1 else f"{_signed(mean)} %"
+
+    @property
+    def interval(self) -> str:
+        """The 95 % confidence interval of `change`, in the same unit; empty for one seed."""
+        ends = (self.ratio or self.difference).interval
+        if ends is None or self.verdict == "same":
+            return ""
+        if self.is_open:
+            return "too few seeds"
+        low, high = ends
+        if self.ratio is None:
+            return " to ".join(f"{'-' if end < 0 else '+'}{self.shown(abs(end))}" for end in ends)
+        if self.ratio.mean >= 1:
+            return f"{number(1 + low)} to {number(1 + high)}"
+        return f"{_signed(low)} to {_signed(high)}"
+
+    @property
+    def judged(self) -> str:
+        """`better` or `worse`, or the verdict where neither direction is better or the difference is not clear."""
+        if self.verdict != "differs" or not self.better:
+            return self.verdict
+        is_lower = (self.ratio or self.difference).mean < 0
+        return "better" if is_lower == (self.better == "lower") else "worse"
 
     def _of_difference(self) -> str:
         """The sentence where there is no ratio."""

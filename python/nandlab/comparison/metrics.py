@@ -150,6 +150,42 @@ _TABLE = (
     ("power.spent_j", "energy of the emergency flush", "J", ""),
     ("power.recovery_s", "time of the recovery", "s", ""),
 )
+#: The metrics that a comparison shows first, in this order: write amplification, latency, throughput, lifetime. The
+#: names that end in a point stand for all metrics that begin so.
+FIRST = (
+    *("waf", "latency_us.read.", "latency_us.write.", "latency_us.", "iops", "mb_per_s"),
+    *("erases.", "erases_per_gb_written", "blocks_retired", "requests_failed"),
+)
+#: The metrics of which more is better, and those of which less is; of others neither is better by itself.
+_HIGHER_IS_BETTER = ("iops", "mb_per_s", "map.read.hit_share", "map.write.hit_share", "cache.read_hit_share")
+_LOWER_IS_BETTER = (
+    *("waf", "latency_us.", "erases.", "erases_per_gb_written", "blocks_retired", "requests_failed", "energy_j"),
+    *("ecc.retries", "ecc.decoder_busy_s", "ecc.decoder_wait_s", "ecc.uncorrectable", "ecc.host.flash_read_us"),
+    *("flash.program.", "cache.waiting_writes", "refresh.late_blocks", "power.lost_covered", "power.lost_writes"),
+    *("power.flush_s", "power.spent_j", "power.recovery_s", "migration.refused"),
+)
+
+
+def better(metric: str) -> str:
+    """The better direction of a metric: `"lower"`, `"higher"`, or empty where neither is better by itself."""
+    if metric in (*_HIGHER_IS_BETTER, "cache.write_hit_share"):
+        return "higher"
+    return "lower" if _stands_for(_LOWER_IS_BETTER, metric) is not None else ""
+
+
+def place(metric: str) -> int:
+    """The place of a metric among the first ones; `len(FIRST)` for the others."""
+    found = _stands_for(FIRST, metric)
+    return len(FIRST) if found is None else found
+
+
+def _stands_for(names: tuple[str, ...], metric: str) -> int | None:
+    """The index of the first name that is the metric, or that ends in a point and begins it."""
+    return next(
+        (at for at, name in enumerate(names) if metric == name or (name[-1] == "." and metric.startswith(name))), None
+    )
+
+
 METRICS = tuple(Metric(name, words, unit, Expression.parse(text or name)) for name, words, unit, text in _TABLE)
 #: Values that the metrics above stand for.
 _NAMED = frozenset(name.removesuffix("*") for metric in METRICS for name in metric.expression.names)

@@ -6,6 +6,7 @@ import functools
 import io
 import itertools
 import json
+import math
 import os
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +21,7 @@ from nandlab.comparison.changes import Change
 from nandlab.comparison.execute import Kept, Planned, execute
 from nandlab.comparison.identity import identical
 from nandlab.comparison.inputs import RESULT, SEEDS_MAX, Given, Source, input_files, read
-from nandlab.comparison.metrics import METRICS, is_further, outcomes
+from nandlab.comparison.metrics import FIRST, METRICS, better, is_further, outcomes, place
 from nandlab.errors import OutputError
 from nandlab.result_types import Note
 from nandlab.results import RunResult
@@ -29,6 +30,7 @@ from nandlab.study.execute import State
 from nandlab.whole import write_file
 
 if TYPE_CHECKING:
+    import altair
     import polars as pl
 
 _FORMAT = 1
@@ -86,8 +88,9 @@ class Pair:
     runs: Runs
     #: The keys whose values differ between the two.
     settings: tuple[str, ...]
-    #: The metrics with words: first those that differ, the largest ratio first; then those without a clear difference,
-    #: and those that are the same. After them, in the same order, the further values of summary.json.
+    #: The metrics with words: first write amplification, latency, throughput and lifetime; then the others that differ,
+    #: the largest ratio first, and those without a clear difference; then those that are the same. After them, in the
+    #: same order, the further values of summary.json.
     changes: tuple[Change, ...]
     #: Metrics and further values that only the baseline has, or only the other runs.
     only_baseline: tuple[str, ...]
@@ -124,7 +127,7 @@ class Pair:
         return tuple(one.sentence for one in self.changes if not one.further and one.verdict != "same")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """What differs between runs, in their settings and in their outcomes; the first is the baseline."""
 
@@ -188,8 +191,8 @@ class Comparison:
             f"Intervals: 95 % confidence intervals of the mean ratio, from {seeds} ratios, each of two runs with the "
             "same seed (geometric mean; Student's t on the logarithms of the ratios). Where a value is 0: of the mean "
             "difference.",
-            '"No clear difference": the interval contains no change. By chance, about one interval in twenty misses '
-            "the true value.",
+            '"No clear difference", or "unclear": the interval contains no change. By chance, about one interval in '
+            "twenty misses the true value.",
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -246,22 +249,65 @@ class Comparison:
         return json.dumps(self.to_dict(), indent=2) + "\n"
 
     def __str__(self) -> str:
-        from nandlab.screen import VisibleConsole, show_comparison
+        from nandlab.console import Console
+        from nandlab.screen import show_comparison
 
-        console = VisibleConsole(file=io.StringIO(), width=100, record=True, highlight=False)
-        show_comparison(self, console)
-        return console.export_text().rstrip("\n")
+        text = io.StringIO()
+        show_comparison(self, Console(text, width=100))
+        return text.getvalue().rstrip("\n")
 
-    def _repr_html_(self) -> str | None:
-        """The comparison in a notebook; without the extra `figures` the notebook shows the text."""
+    def __repr__(self) -> str:
+        from nandlab.comparison.presented import of_comparison
+        from nandlab.notebook import LINES
+
+        shown = [f"<Comparison {of_comparison(self).name}>", *self.sentences]
+        more = len(shown) - LINES + 1
+        return "\n".join(shown if more <= 1 else [*shown[: LINES - 1], f"and {more} more"])
+
+    def _repr_mimebundle_(self, *_: object, **__: object) -> dict[str, Any]:
+        """The comparison in a notebook: text, and with the extra `figures` also HTML and the picture of the ratios."""
+        from nandlab.comparison.presented import of_comparison
+        from nandlab.notebook import bundle
         from nandlab.reporting.extra import missing
 
-        if missing():
-            return None
-        from nandlab.comparison.presented import of_comparison
-        from nandlab.reporting.render import overview
+        figures = []
+        if not missing():
+            from nandlab.comparison.page import ratios_of
 
-        return overview(of_comparison(self))
+            figures = [found.figure for found in [ratios_of(self)] if found is not None]
+        return {**bundle(of_comparison(self), "Comparison", figures), "text/plain": repr(self)}
+
+    def plot(self) -> altair.TopLevelMixin:
+        """The ratios to the baseline with their intervals, as an Altair chart; needs the extra `figures`."""
+        from nandlab.notebook import comparison_chart
+
+        return comparison_chart(self)
+
+    @functools.cached_property
+    def frame(self) -> pl.DataFrame:
+        """The metrics of all pairs as a polars data frame, in the order of `Pair.changes`.
+
+        The columns are `run`, `metric`, `unit`, `baseline` and `value` (means over the seeds), `ratio` with its 95 %
+        confidence interval `low` to `high` (null where a value is not above 0, and the interval for one seed), `better`
+        (`"lower"`, `"higher"`, or empty where neither is better by itself) and `verdict`.
+        """
+        import polars as pl
+
+        def row(pair: Pair, one: Change) -> tuple[Any, ...]:
+            low, high = (one.ratio.interval if one.ratio is not None else None) or (None, None)
+            ratio = None if one.ratio is None else 1 + one.ratio.mean
+            ends = (None if end is None else 1 + end for end in (low, high))
+            means = (math.fsum(values) / len(values) for values in (one.baseline, one.values))
+            return pair.runs.name, one.metric, one.unit, *means, ratio, *ends, one.better, one.verdict
+
+        number, text = pl.Float64, pl.String
+        schema = {
+            **dict.fromkeys(("run", "metric", "unit"), text),
+            **dict.fromkeys(("baseline", "value", "ratio", "low", "high"), number),
+            **dict.fromkeys(("better", "verdict"), text),
+        }
+        rows = [row(pair, one) for pair in self.pairs for one in pair.changes]
+        return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def compare(
@@ -417,13 +463,21 @@ def _pair(baseline: Runs, runs: Runs) -> Pair:
     for name, words, unit, further, old, new in columns:
         has_old, has_new = None not in old, None not in new
         if has_old and has_new:
-            changes.append(Change(name, words, unit, _known(old), _known(new), further))
+            direction = "" if further else better(name)
+            changes.append(Change(name, words, unit, _known(old), _known(new), further, direction))
         elif has_old:
             only_baseline.append(name)
         elif has_new:
             only_runs.append(name)
     order = ("differs", "unclear", "same")
-    changes.sort(key=lambda one: (one.further, order.index(one.verdict), -one.size))
+
+    def key(one: Change) -> tuple[bool, bool, int, int, float]:
+        first = place(one.metric)
+        # The first metrics are in the order of their names.
+        by_size = (order.index(one.verdict), -one.size) if one.further or first == len(FIRST) else (0, 0.0)
+        return one.further, one.verdict == "same", first, *by_size
+
+    changes.sort(key=key)
     shaped = any(key.startswith("output.") for key in settings)
     same = all(
         identical(one, other, output_differs=shaped) for one, other in zip(baseline.results, runs.results, strict=True)

@@ -11,6 +11,7 @@ import numpy as np
 from nandlab import _core
 from nandlab.comparison import Comparison, Pair, Runs
 from nandlab.comparison.changes import Change
+from nandlab.comparison.metrics import place
 from nandlab.comparison.presented import of_comparison
 from nandlab.presentation import Figure as Tile
 from nandlab.presentation import Section as Shown
@@ -45,7 +46,7 @@ def compare_page(comparison: Comparison) -> Page:
     outcomes = [section for section in shown.sections if section.title not in _PLACED]
     sections: list[tuple[str, Sequence[Block | None]]] = [
         ("Set differently", said("Set differently")),
-        ("Differences", [_ratios(comparison), *_tables(outcomes, len(comparison.pairs) == 1)]),
+        ("Differences", [ratios_of(comparison), *_tables(outcomes, len(comparison.pairs) == 1)]),
         ("Latency", beside(_latencies(comparison))),
         ("Over time", beside(_over_time(comparison))),
         ("The same", said("The same")),
@@ -122,7 +123,7 @@ def _colours(comparison: Comparison) -> dict[str, str]:
     return {one.name: CYCLE[at % len(CYCLE)] for at, one in enumerate(comparison.runs)}
 
 
-def _ratios(comparison: Comparison) -> Block | None:
+def ratios_of(comparison: Comparison) -> Drawing | None:
     """The ratios to the baseline of the metrics that differ most."""
     size: dict[str, float] = {}
     words: dict[str, str] = {}
@@ -134,10 +135,11 @@ def _ratios(comparison: Comparison) -> Block | None:
             if one.further or one.ratio is None or one.is_open:
                 continue
             of[pair.runs.name][one.metric] = one
-            words[one.metric] = one.words
+            arrow = {"lower": " \u2190", "higher": " \u2192"}.get(one.better, "")
+            words[one.metric] = one.words + arrow
             if one.verdict != "same":
                 size[one.metric] = max(size.get(one.metric, 0.0), one.size)
-    metrics = sorted(size, key=lambda metric: -size[metric])[:_ROWS]
+    metrics = sorted(size, key=lambda metric: (place(metric), -size[metric]))[:_ROWS]
     if not metrics:
         return None
     colours = _colours(comparison)
@@ -155,9 +157,12 @@ def _ratios(comparison: Comparison) -> Block | None:
             )
         )
     title = f"Ratio to {comparison.baseline.name}"
-    caption = "The line at 1 is the baseline. An interval that crosses the line is no clear difference."
+    caption = (
+        "The line at 1 is the baseline. An interval that crosses the line is no clear difference. An arrow shows the "
+        "better direction."
+    )
     if len(size) > len(metrics):
-        caption += f" The {len(metrics)} largest of {len(size)} differences; the table below has all."
+        caption += " The table below has all metrics."
     chart = Ratios(title, Axis("ratio", log=True), tuple(words[metric] for metric in metrics), tuple(drawn))
     return Drawing(Figure(title, caption, (Panel(chart),)))
 

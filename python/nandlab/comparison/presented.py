@@ -10,9 +10,12 @@ from nandlab.spec import toml_value
 
 if TYPE_CHECKING:
     from nandlab.comparison import Comparison, Pair, Runs
+    from nandlab.comparison.model import Setting
 
 #: The most names of further values that a sentence lists.
 _LISTED_MAX = 6
+#: The most characters of a value in a title.
+_TITLE_MAX = 24
 #: The metrics in the table of keys that are changed alone.
 _HEADLINE = ("iops", "latency_us.read.p99", "latency_us.write.p99", "waf", "energy_j")
 
@@ -33,20 +36,42 @@ def of_comparison(comparison: Comparison) -> Presentation:
         sections.append(Section("Set differently", sentences=nothing))
     same = _same_everywhere(comparison)
     for pair in comparison.pairs:
-        sections += [_pair(pair, same), *_alone(pair)]
+        sections += [_pair(pair, same, _only_values(comparison) or _heads(pair)), *_alone(pair)]
     sentences = list(_summary_of_same(comparison, same))
     if sentences:
         sections.append(Section("The same", sentences=tuple(sentences)))
     if not all(pair.same for pair in comparison.pairs):
         sections.append(Section("Method", sentences=comparison.method))
     return Presentation(
-        name=" against ".join((", ".join(names[1:]), names[0])),
+        name=_title(comparison),
         lead="",
         headline=(),
         failures=comparison.warnings,
         notes=comparison.notes,
         sections=tuple(sections),
     )
+
+
+def _title(comparison: Comparison) -> str:
+    """What is compared with what: the values of the only key that differs, else the names of the runs."""
+    if values := _only_values(comparison):
+        return f"{_outcome_settings(comparison)[0].key}: {values[1]} against {values[0]}"
+    baseline, *others = (one.name for one in comparison.runs)
+    return f"{', '.join(others)} against {baseline}"
+
+
+def _outcome_settings(comparison: Comparison) -> list[Setting]:
+    """The keys that differ and can have an effect."""
+    return [one for one in comparison.settings if one.key != "seed" and not one.key.startswith("output.")]
+
+
+def _only_values(comparison: Comparison) -> tuple[str, str] | None:
+    """The values of the only key that differs between the baseline and the only other runs, if they are short."""
+    settings = _outcome_settings(comparison)
+    if len(settings) != 1 or len(comparison.pairs) != 1:
+        return None
+    old, new = map(_value, settings[0].values)
+    return (old, new) if max(len(old), len(new)) <= _TITLE_MAX else None
 
 
 def _source(one: Runs) -> str:
@@ -64,19 +89,31 @@ def _value(value: object) -> str:
     return value if isinstance(value, str) else toml_value(value)
 
 
-def _pair(pair: Pair, same: Sequence[str]) -> Section:
+def _pair(pair: Pair, same: Sequence[str], heads: tuple[str, str]) -> Section:
     title = f"{pair.runs.name} against {pair.baseline.name}"
-    return Section(title, _differences(pair, title), sentences=tuple(_remarks(pair, same)))
+    return Section(title, _differences(pair, title, heads), sentences=tuple(_remarks(pair, same)))
 
 
-def _differences(pair: Pair, title: str) -> Table | tuple[()]:
+def _differences(pair: Pair, title: str, heads: tuple[str, str]) -> Table | tuple[()]:
     shown = [one for one in pair.changes if not one.further and one.verdict != "same"]
-    heads = (title, *(f"{name}, mean" if len(pair.runs.seeds) > 1 else name for name in _names(pair)))
-    return Table(heads, tuple(Row(one.sentence, one.shown_means) for one in shown)) if shown else ()
+    if not shown:
+        return ()
+    rows = [
+        Row(one.words, (*one.shown_means, f"{one.change} ({one.interval})" if one.interval else one.change, one.judged))
+        for one in shown
+    ]
+    change = "change (95 % interval)" if len(pair.runs.seeds) > 1 else "change"
+    return Table((title, *heads, change, ""), tuple(rows))
 
 
 def _names(pair: Pair) -> tuple[str, str]:
     return pair.baseline.name, pair.runs.name
+
+
+def _heads(pair: Pair) -> tuple[str, str]:
+    """The names of the runs as heads of columns, in short."""
+    baseline, runs = _names(pair)
+    return baseline if len(baseline) <= _TITLE_MAX else "baseline", runs if len(runs) <= _TITLE_MAX else "compared"
 
 
 def _remarks(pair: Pair, same: Sequence[str]) -> Iterator[str]:

@@ -158,7 +158,7 @@ class Ratios:
     @property
     def height(self) -> int:
         """The height in pixels, with room for the name of each row."""
-        return len(self.places) * (26 + 12 * len(self.series))
+        return len(self.places) * (12 + max(14 * len(self.series), 16))
 
     def table(self) -> Cells:
         """The values of the chart."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -131,10 +132,9 @@ def spec_of(figure: Figure, look: Look = IN_NOTEBOOK) -> Spec:
 
 def altair_of(figure: Figure) -> altair.TopLevelMixin:
     """A figure as an Altair chart, for a notebook."""
-    import altair
+    from nandlab.notebook import shown_everywhere
 
-    chart: altair.TopLevelMixin = altair.Chart.from_dict(spec_of(figure))
-    return chart
+    return shown_everywhere(spec_of(figure))
 
 
 def across_of(figure: Figure) -> int:
@@ -661,8 +661,10 @@ class _Bars(_OfSeries):
 class _Ratios(_OfSeries):
     """Points with intervals on a logarithmic axis, a row for each place."""
 
-    #: Room for the name of a row, and for each of its points, in pixels.
-    NAME, POINT = 22, 12
+    #: Room between two rows, and for each point of a row, in pixels.
+    GAP, POINT = 12, 14
+    #: The most characters of a line of the name of a row.
+    NAME = 28
 
     def __init__(self, look: Look, chart: Ratios, all_series: Sequence[Series]) -> None:
         super().__init__(look, chart.series, all_series, is_filled=True)
@@ -672,15 +674,24 @@ class _Ratios(_OfSeries):
         self.ratio = _place("y", self.scale, axis=self.number_axis(chart.y, span, "x", tickCount=5))
         rows = len(chart.places)
         self.row_scale: Spec = {"domain": [rows, 0], "nice": False, "zero": False}
-        #: A line between neighbouring rows.
-        self.row_axis: Spec = {"values": list(range(rows + 1)), "labels": False, "ticks": False, "title": None}
+        # The names of the rows stand beside the axis, those that are too long in two lines.
+        names = json.dumps([textwrap.wrap(place, self.NAME) for place in chart.places])
+        self.row_axis: Spec = {
+            "values": [row + 0.5 for row in range(rows)],
+            "labelExpr": f"{names}[floor(datum.value)]",
+            "labelLimit": 400,
+            "labelOverlap": False,
+            "labelLineHeight": 12,
+            **dict.fromkeys(("ticks", "grid"), False),
+            "title": None,
+        }
 
     def view_of(self) -> View:
         chart = self.chart
-        height = self.NAME + self.POINT * len(chart.series) + 4
+        height = self.GAP + self.POINT * len(chart.series)
         table, texts = _table_of(list(chart.places), chart.series, self.number, gaps=False, log=True)
         numbers = [self.number[one.name] for one in chart.series]
-        below = {k: (self.NAME + self.POINT * (index + 0.5)) / height for index, k in enumerate(numbers)}
+        below = {k: (self.GAP / 2 + self.POINT * (index + 0.5)) / height for index, k in enumerate(numbers)}
         table["r"] = [_short(chart.places.index(x) + below[k]) for x, k in zip(table["x"], table["k"], strict=True)]
         if self.look.whole:
             # chart.js makes the texts of a page.
@@ -688,12 +699,10 @@ class _Ratios(_OfSeries):
             table["t"] = [text_of[k][x] for x, k in zip(table["x"], table["k"], strict=True)]
         data = self.data("data", table)
         row = _place("r", self.row_scale, axis=self.row_axis)
-        # The name of a row stands above its points, so that a narrow screen has room for both.
-        names = {
-            "data": self.data("names", {"r": list(range(len(chart.places))), "t": list(chart.places)}),
-            "mark": {"type": "text", "align": "left", "baseline": "top", "dy": 4, "color": self.colour("ink")}
-            | {"fontSize": 12 if self.look.width is None else 10},
-            "encoding": {"y": row, "x": {"value": 3}, "text": {"field": "t"}},
+        between = {
+            "data": self.data("between", {"r": list(range(1, len(chart.places)))}),
+            "mark": {"type": "rule", "color": self.colour("grid"), "strokeWidth": 1},
+            "encoding": {"y": row},
         }
         one = {
             "data": self.data("one", {"y": [1]}),
@@ -701,7 +710,7 @@ class _Ratios(_OfSeries):
             "encoding": {"x": self.ratio},
         }
         at = {"y": row, "color": self.colours(), **self.faded()}
-        layers: list[Spec] = [one, names]
+        layers: list[Spec] = [between, one]
         if "l" in table:
             base = self.base(data, "isValid(datum.l) && isValid(datum.h)")
             rule = {"type": "rule", "strokeWidth": 1.6, "clip": True}
