@@ -61,6 +61,33 @@ def test_set_overrides_a_key(command, spec_file):
     assert json.loads(done.stdout)["requests"] == 77
 
 
+def test_settings_after_the_spec_need_no_option(command, spec_file):
+    for words in (["workload.synthetic.requests=77"], ["--json", "workload.synthetic.requests=77", "drive.op=0.3"]):
+        done = command("run", spec_file, *words)
+        assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["requests"] == 77
+    twice = command(
+        "run", spec_file, "--set", "workload.synthetic.requests=5", "workload.synthetic.requests=6", "--json"
+    )
+    assert json.loads(twice.stdout)["requests"] == 6
+
+
+def test_policies_fit_the_screen(capsys, monkeypatch):
+    from nandlab import policies
+    from nandlab.cli import main
+
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        main(["spec", "policies"])
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80 and len(lines) < 300
+    assert {row["slot"] for row in policies()} <= set(lines)
+    # The static orders of allocation are one entry.
+    assert sum("23 orders; " in line for line in lines) == 1
+    names = {line.split()[0] for line in lines if line.startswith("  ") and line[2] != " "}
+    assert {row["name"] for row in policies() if row["slot"] != "ftl.allocation"} <= names
+
+
 def test_two_runs_write_the_same_bytes_except_sim_json(command, spec_file, tmp_path):
     for out in ("a", "b"):
         assert command("run", spec_file, "--out", out, "--set", "output.requests=true").returncode == 0
@@ -215,9 +242,8 @@ def test_version(command):
         (["run", "small.toml", "--js"], "did you mean --json?"),
         (["run", "small.toml", "more.toml"], "more.toml"),
         # `compare` takes settings without --set.
-        (["run", "small.toml", "gc.victim=fifo"], "remedy: write --set gc.victim=fifo"),
-        (["run", "small.toml", "gc.victim.random={ k = 8 }"], "remedy: write --set 'gc.victim.random={ k = 8 }'"),
-        (["life", "small.toml", "drive.op=0.2"], "remedy: write --set drive.op=0.2"),
+        (["run", "small.toml", "gc.victim=fifo", "more"], "unexpected argument more"),
+        (["report", "out", "gc.victim=fifo"], "expected one result directory, found 2"),
         (["run", "gc.victim=fifo"], "remedy: to override a key of a spec, write --set gc.victim=fifo"),
         (["--json", "run", "small.toml"], "has to follow `nandlab run`"),
         (["study", "laldpc", "--traces", "sent"], "did you mean send?"),
@@ -256,7 +282,15 @@ def test_the_completion_is_installed_once_and_completes(command, tmp_path):
     assert "complete -o nospace" in script.read_text()
     assert command("--install-completion", "--shell", "fish", "--output", "nandlab.fish", env=home).returncode == 0
     assert "complete --command nandlab" in (tmp_path / "nandlab.fish").read_text()
-    for typed, words in (("", {"run", "trace"}), ("trace c", {"convert "}), ("run x.toml --sa", {"--save-drive "})):
+    for typed, words in (
+        ("", {"run", "trace"}),
+        ("trace c", {"convert "}),
+        ("run x.toml --sa", {"--save-drive "}),
+        ("run x.toml --set gc.vi", {"gc.victim="}),
+        ("run x.toml --set gc.victim=f", {"gc.victim=fifo "}),
+        ("life x.toml --set drive.cell=", {"drive.cell=slc", "drive.cell=mlc", "drive.cell=tlc"}),
+        ("run x.toml --set timing.multi_plane=t", {"timing.multi_plane=true "}),
+    ):
         asked = f"nandlab {typed}"
         shell = {"COMP_LINE": asked, "COMP_POINT": str(len(asked)), "_ARGCOMPLETE_STDOUT_FILENAME": "words"}
         command(env={**home, **shell, "_ARGCOMPLETE": "1"})

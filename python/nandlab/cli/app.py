@@ -6,7 +6,6 @@ import argparse
 import functools
 import importlib
 import os
-import shlex
 from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any, NamedTuple, NoReturn
 
@@ -90,9 +89,10 @@ class Parser(argparse.ArgumentParser):
             self.epilog = "\n\n".join(["Examples:" if len(lines) > 1 else "Example:", _indented(lines)])
 
     def add_sets(self, what: str = "the spec") -> None:
-        """Add the option --set."""
-        text = f"Override one key of {what}, as KEY=VALUE; may be repeated."
-        self.add_argument("--set", dest="sets", metavar="KEY=VALUE", action="append", default=[], help=text)
+        """Add the option --set; settings after the other arguments need no --set."""
+        text = f"Override one key of {what}, as KEY=VALUE; may be repeated. At the end KEY=VALUE needs no --set."
+        option = self.add_argument("--set", dest="sets", metavar="KEY=VALUE", action="append", default=[], help=text)
+        option.completer = _complete_settings  # type: ignore[attr-defined]
 
     def add_policies(self) -> None:
         """Add the option --policy."""
@@ -120,9 +120,10 @@ class Parser(argparse.ArgumentParser):
         if rest and isinstance(getattr(options, "names", None), list):
             options.names += rest
         elif rest:
-            if hasattr(options, "sets") and is_setting(rest[0]):
-                raise OutputError(f"unexpected argument {rest[0]}\n  remedy: write --set {shlex.quote(rest[0])}")
-            parser.error(f"unexpected argument {rest[0]}")
+            others = [word for word in rest if not (hasattr(options, "sets") and is_setting(word))]
+            if others:
+                parser.error(f"unexpected argument {others[0]}")
+            options.sets += rest
         return options
 
     def error(self, message: str) -> NoReturn:
@@ -180,6 +181,12 @@ def _install_completion(options: argparse.Namespace) -> End:
     return install(options)
 
 
+def _complete_settings(prefix: str, **more: object) -> list[str]:
+    from nandlab.cli.keys import complete
+
+    return complete(prefix, **more)
+
+
 def _near(word: str, names: Iterable[str]) -> str:
     """The correction of a word, if there is one."""
     import difflib
@@ -198,7 +205,7 @@ Examples:
 
     nandlab examples demo                    copy an example: demo.toml
     nandlab run demo.toml                    simulate; results in out/demo
-    nandlab run demo.toml --set gc.victim=fifo
+    nandlab run demo.toml gc.victim=fifo     the same with another policy
     nandlab report out/demo                  one HTML file: tables, plots
     nandlab spec show demo.toml              every setting with its default
     nandlab --install-completion --shell bash

@@ -32,7 +32,7 @@ def add(parser: Parser) -> None:
         "Exit status: see `nandlab --help`.",
         examples="""
 nandlab run examples/demo.toml
-nandlab run examples/demo.toml --set drive.op=0.28 --out out/op28
+nandlab run examples/demo.toml drive.op=0.28 --out out/op28
 nandlab run examples/demo.toml --fio job.fio
 nandlab run examples/demo.toml --json | jq .waf
 nandlab run session.rec

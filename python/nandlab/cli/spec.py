@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import nandlab
 from nandlab import spec, units
+from nandlab._types import PolicyRow
 from nandlab.cli.app import End, Parser
-from nandlab.cli.output import fail, load_policies, say, say_data, show_pairs, show_rows
+from nandlab.cli.output import fail, load_policies, make_console, say, say_data, show_pairs
 from nandlab.errors import OutputError, visible
 
 
@@ -164,5 +167,31 @@ def _presets(options: argparse.Namespace) -> End:
 
 def _policies(options: argparse.Namespace) -> End:
     load_policies(options)
-    show_rows([dict(row) for row in spec.policies()], options.json)
+    if options.json:
+        print(json.dumps([dict(row) for row in spec.policies()], indent=2))
+    else:
+        _show_policies(spec.policies())
     return End()
+
+
+def _show_policies(rows: Sequence[PolicyRow]) -> None:
+    """Print the policies of each slot below its name; policies in a row with the same description are one entry."""
+    from nandlab.console import Table, escape
+
+    entries: dict[str, list[tuple[str, str]]] = {}
+    for (slot, description), same in itertools.groupby(rows, lambda row: (row["slot"], row["description"])):
+        names = [row["name"] for row in same]
+        one = len(names) == 1
+        entries.setdefault(slot, []).append(
+            (names[0], description) if one else (f"{names[0]} to {names[-1]}", f"{len(names)} orders; {description}")
+        )
+    width = max(len(name) for of in entries.values() for name, _ in of)
+    console = make_console()
+    for slot, of in entries.items():
+        console.print(f"[bold]{escape(slot)}[/]")
+        table = Table(head=False)
+        table.add_column(no_wrap=True)
+        table.add_column()
+        for name, description in of:
+            table.add_row("  " + escape(name.ljust(width)), escape(description))
+        console.print(table)
