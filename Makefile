@@ -28,7 +28,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
 RUST := $(shell find crates presets -type f 2>/dev/null) Cargo.toml $(wildcard Cargo.lock)
 
-.PHONY: help demo picture build dev docs result-types test test-programs test-rust test-python check bench bench-live instructions crash soak mutants journeys inputs steady
+.PHONY: help demo picture build dev docs wheel result-types test test-programs test-rust test-python check bench bench-live instructions crash soak mutants journeys inputs steady
 .PHONY: fuzz-smoke
 .DEFAULT_GOAL := help
 
@@ -38,6 +38,7 @@ help:
 	@echo "make dev         the same, compiled in a third of the time, runs a sixth slower: after a change of a policy"
 	@echo "make picture     the picture of the README from the page of the demo (needs Chromium)"
 	@echo "make docs        the site: tutorials, guides, explanation, reference ($(OUT)/site/index.html)"
+	@echo "make wheel       wheel and source distribution in $(OUT)/wheel; the wheel runs an example where there is no Rust"
 	@echo "make result-types  write python/nandlab/result_types.py from the declarations of the core"
 	@echo "make test        all Rust and Python tests"
 	@echo "make check       formatting, lints, types, licences and known vulnerabilities"
@@ -68,6 +69,9 @@ picture: $(VENV)/.stamp-dev demo
 build: $(VENV)/.stamp-built
 
 dev: $(VENV)/.stamp-built-dev
+
+wheel: $(VENV)/.stamp-dev
+	$(BIN)/python tools/wheel.py $(OUT)/wheel
 
 # The build of the site is strict: a broken link or anchor fails it.
 docs: $(VENV)/.stamp-dev $(VENV)/.stamp-built
