@@ -281,7 +281,8 @@ class Fake(forker.Images):
         self.checked.append(put_back)
         missing = set(range(len(self.cut["lost"]))) - set(put_back)
         passed = not self.breaks_anyway and not self.needed <= missing
-        return checks.Outcome(passed, 0 if passed else 1, "", dirty=self.fsck if with_fsck else "")
+        dirty = self.fsck(put_back) if callable(self.fsck) else self.fsck
+        return checks.Outcome(passed, 0 if passed else 1, "", dirty=dirty if with_fsck else "")
 
 
 def lost(*promises):
@@ -303,12 +304,21 @@ def test_the_four_questions():
     assert blame(Fake(acknowledged, [0])) == "program or file system"
     acknowledged[0]["destroyed"] = True
     assert blame(Fake(acknowledged, [0])) == "drive"
+    # What is lost beside it without the drive's fault is not blamed on the drive.
+    assert blame(Fake(acknowledged, [1])) == "program or file system"
+    # A write that was outstanding is no promise, and a TRIM that was not flushed may be undone.
+    for change in ({"promise": "in_flight"}, {"trim": True}):
+        assert blame(Fake([acknowledged[0] | change], [0])) == "program or file system"
+    undone = [covered[0] | {"trim": True}]
+    assert blame(Fake(undone, [0])) == "drive"
     assert blame(Fake(covered, [1])) == "program or file system"
     assert blame(Fake(covered, [1]), mount_options="barrier=0") == "file system"
     assert blame(Fake(covered, [1]), fsyncs=0, flushes=0) == "program"
     assert blame(Fake(covered, [1]), fsyncs=9, flushes=0) == "file system"
     assert blame(Fake(covered, [1]), fsyncs=9, flushes=9) == "program or file system"
     assert blame(Fake(covered, [1], fsck="bad inode")) == "file system"
+    # Damage that is gone with what the drive has lost put back is the drive's.
+    assert blame(Fake(covered, [1], fsck=lambda put_back: "" if 0 in put_back else "bad inode")) != "file system"
     assert blame(Fake(covered, [2], breaks_anyway=True)) == "program or file system"
     assert blame(Fake([], [5])) == "check"
 
@@ -353,11 +363,11 @@ def test_a_damaged_image_of_ext4_is_dirty(tmp_path):
     subprocess.run(["mkfs.ext4", "-q", image], check=True)
     subprocess.run(["debugfs", "-w", "-R", f"write {tmp_path / 'a'} a", image], check=True, capture_output=True)
     how = checks.How("ext4", "grep -q hello a", 10, str(tmp_path))
-    for name in ("acked", "lost"):
-        (tmp_path / name).write_text("")
+    acked = tmp_path / "acked"
+    acked.write_text("")
 
     def outcome():
-        return checks.check(image, how, tmp_path / "acked", tmp_path / "lost", tmp_path, with_fsck=True)
+        return checks.check(checks.Image(image), how, acked, tmp_path, with_fsck=True)
 
     assert outcome().passed and outcome().dirty == ""
     # Counts of free blocks, as the replay of a journal leaves them, are no damage.
@@ -367,8 +377,93 @@ def test_a_damaged_image_of_ext4_is_dirty(tmp_path):
     assert outcome().passed and outcome().dirty == ""
     subprocess.run(["debugfs", "-w", "-R", "set_inode_field a links_count 9", image], check=True, capture_output=True)
     assert "inode" in outcome().dirty.lower()
-    slow = checks.check(image, checks.How("ext4", "sleep 9", 0.2, "/"), tmp_path / "acked", tmp_path / "lost", tmp_path)
+    slow = checks.check(checks.Image(image), checks.How("ext4", "sleep 9", 0.2, "/"), acked, tmp_path)
     assert not slow.passed and "did not end" in slow.reason
+
+
+READ = """\
+import os, sys
+sys.path.insert(0, %r)
+from nbd_client import Client
+client = Client(os.environ["NANDLAB_URI"].split("socket=")[1])
+for line in open(os.environ["NANDLAB_LOST"]):
+    offset, length = map(int, line.split())
+    for at in (offset, offset + length - 1):
+        try:
+            client.read(at, 1)
+            sys.exit(f"byte {at} is read")
+        except OSError as error:
+            assert error.errno == 5, error
+    assert client.read(offset - 8, 8) == client.read(offset + length, 8) == b"neighbor"
+    assert open(os.environ["NANDLAB_IMAGE"], "rb").read()[offset : offset + length] == bytes(length)
+"""
+
+
+def test_what_the_drive_cannot_read_is_an_error_of_the_served_image(tmp_path):
+    (tmp_path / "read.py").write_text(READ % str(HERE))
+    (tmp_path / "acked").write_text("")
+    how = checks.How("none", f"{sys.executable} {tmp_path / 'read.py'}", 60, str(tmp_path))
+
+    def outcome(unreadable):
+        path = tmp_path / "image"
+        data = bytearray(b"neighbor" * (10 * 4096 // 8))
+        for offset in unreadable:
+            data[offset : offset + 4096] = bytes(4096)
+        path.write_bytes(data)
+        found = checks.check(checks.Image(path, 4096, unreadable), how, tmp_path / "acked", tmp_path)
+        assert found.passed, found.output
+        return (tmp_path / "image.lost").read_text()
+
+    assert outcome([4096, 5 * 4096]) == "4096 4096\n20480 4096\n"
+    assert outcome([]) == ""
+
+
+def ext4_with_a_lost_block(folder):
+    """An image of ext4 whose file `a` has 20 blocks of one byte each; the third and the last cannot be read."""
+    path = folder / "image"
+    with path.open("wb") as file:
+        file.truncate(16 << 20)
+    (folder / "a").write_bytes(b"a" * 20 * 4096)
+    subprocess.run(["mkfs.ext4", "-q", "-b", "4096", path], check=True)
+
+    def debugfs(*words):
+        done = subprocess.run(["debugfs", *words, path], check=True, capture_output=True, text=True)
+        return done.stdout.split()
+
+    debugfs("-w", "-R", f"write {folder / 'a'} a")
+    return checks.Image(path, 4096, [4096 * int(debugfs("-R", f"bmap a {block}")[-1]) for block in (2, 19)])
+
+
+@needs_root
+def test_a_file_system_meets_the_errors_of_the_drive(tmp_path):
+    (tmp_path / "acked").write_text("")
+    image = ext4_with_a_lost_block(tmp_path)
+    check = (
+        'for n in 0 1 3 18; do [ "$(dd if=a bs=4096 skip=$n count=1 | tr -d a | wc -c)" = 0 ] || exit 8; done;'
+        "LC_ALL=C cat a > /dev/null && exit 9; LC_ALL=C dd if=a bs=4096 skip=19 count=1; echo kept > b; sync b; exit 0"
+    )
+    found = checks.check(image, checks.How("ext4", check, 60, "/"), tmp_path / "acked", tmp_path)
+    assert found.passed and found.output.count("Input/output error") == 2, found
+    # What the check writes is on the image, and a range that was put back can be read.
+    how = checks.How("ext4", "cat a b > /dev/null", 60, "/")
+    assert checks.check(checks.Image(image.path), how, tmp_path / "acked", tmp_path).passed
+    # A file system without its superblock does not mount, and none is made in its place.
+    broken = checks.check(checks.Image(image.path, 4096, [0]), how, tmp_path / "acked", tmp_path)
+    assert not broken.passed and broken.reason == "the file system does not mount"
+
+
+def test_without_root_the_files_have_zeros_for_what_is_lost(tmp_path, monkeypatch):
+    if shutil.which("mkfs.ext4") is None or shutil.which("debugfs") is None:
+        pytest.skip("needs e2fsprogs")
+    monkeypatch.setattr(checks, "can_mount", lambda: False)
+    (tmp_path / "acked").write_text("")
+    image = ext4_with_a_lost_block(tmp_path)
+    with image.path.open("r+b") as file:
+        for offset in image.unreadable:
+            file.seek(offset)
+            file.write(bytes(4096))
+    how = checks.How("ext4", '[ "$(tr -d a < a | wc -c)" = 8192 ] && [ -n "$NANDLAB_URI" ]', 60, "/")
+    assert checks.check(image, how, tmp_path / "acked", tmp_path).passed
 
 
 def test_an_ordinary_user_needs_no_file_system(spec, tmp_path):

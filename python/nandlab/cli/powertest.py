@@ -26,8 +26,11 @@ def add(parser: Parser) -> None:
         "the check runs on its files. A check fails with a status other than 0.",
         "Set-up and workload run in the mounted file system (needs root). $NANDLAB_ACK is a pipe: a line that the "
         "workload writes to it is acknowledged. The check runs in a copy of the recovered files; $NANDLAB_ACKED is a "
-        "file with the lines that were acknowledged before the cut, $NANDLAB_IMAGE the image, and $NANDLAB_LOST a file "
-        "with the ranges that cannot be read, which are zeros in the image.",
+        "file with the lines that were acknowledged before the cut, and $NANDLAB_IMAGE the image.",
+        "$NANDLAB_LOST is a file with the ranges that the drive cannot read: a line with offset and length in bytes "
+        "for each. They are zeros in the image, and I/O errors where it is served: at $NANDLAB_URI (NBD), and in the "
+        "file system, which is mounted from there if the command runs as root and nbdfuse is installed. $NANDLAB_URI "
+        "is empty where nothing is lost, except with --fs none.",
         "For each cut that breaks the check the command says whom the evidence blames: the drive, the file system or "
         "its mount options, or the program.",
         "Exit status: 0 when no cut broke the check, 4 when one did; otherwise see `nandlab --help`.",

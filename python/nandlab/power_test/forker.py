@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from nandlab import _core
-from nandlab.power_test.checks import How, Outcome, check, file_of
+from nandlab.power_test.checks import How, Image, Outcome, check, file_of, note
 
 #: The strengths of promises that are put back for the third question.
 ACKNOWLEDGED = ("covered", "acknowledged")
@@ -41,11 +41,6 @@ def _second(job: dict[str, Any], number: int) -> int | None:
     return None if longest is None else random.Random(f"second cut {job['seed']} {number}").randint(0, longest)
 
 
-def _note(path: Path, text: str) -> None:
-    """Write a file of the temporary folder."""
-    path.write_text(text)
-
-
 class Images:
     """The images of one cut, in a folder of its own."""
 
@@ -56,19 +51,17 @@ class Images:
         # A check may start a program of another user in the files of the drive.
         self.folder.chmod(0o711)
         self.cut = cutter.cut(_second(job, number))
-        self.acked, self.lost = self.folder / "acked", self.folder / "lost"
-        _note(self.acked, "".join(f"{line}\n" for line in acked))
-        unit = self.cut["unit_bytes"]
-        _note(self.lost, "".join(f"{offset} {unit}\n" for offset in self.cut["unreadable"]))
+        self.acked = self.folder / "acked"
+        note(self.acked, "".join(f"{line}\n" for line in acked))
         self.count = 0
 
     def broken(self) -> list[int]:
-        """The numbers of the lost units that the drive may not lose: covered, or destroyed in flash.
+        """The numbers of the lost units that the drive may not lose: covered, or acknowledged and destroyed in flash.
 
         A write that no flush covers may be lost. Then the unit has its older data, but it does not become unreadable.
         """
         units = enumerate(self.cut["lost"])
-        return [n for n, unit in units if unit["promise"] == "covered" or (unit["destroyed"] and not unit["trim"])]
+        return [number for number, unit in units if unit["promise"] == "covered" or _is_destroyed(unit)]
 
     def numbers(self, promises: tuple[str, ...]) -> list[int]:
         """The numbers of the lost units about which such a promise is broken."""
@@ -77,11 +70,17 @@ class Images:
     def check(self, put_back: list[int], *, with_fsck: bool = False) -> Outcome:
         """Check the image with these lost units put back."""
         self.count += 1
-        image = self.folder / f"image-{self.count}"
-        self.cutter.image(os.fspath(image), put_back)
-        outcome = check(image, self.how, self.acked, self.lost, self.folder, with_fsck=with_fsck)
-        image.unlink(missing_ok=True)
+        image = self._image(self.folder / f"image-{self.count}", put_back)
+        outcome = check(image, self.how, self.acked, self.folder, with_fsck=with_fsck)
+        image.path.unlink(missing_ok=True)
         return outcome
+
+    def _image(self, path: Path, put_back: list[int]) -> Image:
+        """Write an image with these lost units put back, which can be read then."""
+        self.cutter.image(os.fspath(path), put_back)
+        there = {self.cut["lost"][number]["offset"] for number in put_back}
+        unreadable = [offset for offset in self.cut["unreadable"] if offset not in there]
+        return Image(path, self.cut["unit_bytes"], unreadable)
 
     def name(self, units: list[dict[str, Any]], put_back: list[int]) -> None:
         """Name the files of ext4 whose blocks the units are."""
@@ -94,15 +93,19 @@ class Images:
     def keep(self, place: Path) -> None:
         """Keep the image as it was at the cut, with the acknowledged lines and the unreadable ranges."""
         place.mkdir(parents=True, exist_ok=True)
-        for file in (self.acked, self.lost):
-            shutil.copy(file, place / f"{file.name}.txt")
-        image = place / "image"
-        image.unlink(missing_ok=True)
-        self.cutter.image(os.fspath(image), [])
+        shutil.copy(self.acked, place / "acked.txt")
+        (place / "image").unlink(missing_ok=True)
+        image = self._image(place / "image", [])
+        note(place / "lost.txt", image.ranges())
 
     def remove(self) -> None:
         """Remove what is in the folder."""
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _is_destroyed(unit: dict[str, Any]) -> bool:
+    """Whether a lost unit was acknowledged, had reached flash, and reads as an error since the cut."""
+    return unit["promise"] == "acknowledged" and unit["destroyed"] and not unit["trim"]
 
 
 #: Mount options with which a file system sends no flush.
@@ -116,12 +119,16 @@ def _blame(images: Images, first: Outcome, facts: dict[str, Any]) -> dict[str, A
     evidence: dict[str, Any] = {"repeats": not again.passed, "fsck": again.dirty, "with_covered": None}
     if again.passed:
         return {"verdict": "check", "evidence": evidence}
+    dirty = again.dirty or first.dirty
     covered = images.broken()
     evidence["put_back"] = len(covered)
     if covered:
-        evidence["with_covered"] = images.check(covered).passed
-        if evidence["with_covered"]:
+        restored = images.check(covered, with_fsck=True)
+        evidence["with_covered"] = restored.passed
+        if restored.passed:
             return {"verdict": "drive", "evidence": evidence}
+        # What the drive has lost is no damage by the file system.
+        evidence["fsck"] = dirty = restored.dirty
     acknowledged = images.numbers(ACKNOWLEDGED)
     whole = images.check(acknowledged) if len(acknowledged) > len(covered) else None
     evidence["with_acknowledged"] = None if whole is None else whole.passed
@@ -131,7 +138,7 @@ def _blame(images: Images, first: Outcome, facts: dict[str, Any]) -> dict[str, A
     evidence["no_flush"] = next((option for option in _NO_FLUSH if option in options), None)
     evidence["fsyncs"], evidence["flushes"] = facts.get("fsyncs"), facts.get("flushes")
     is_missing = evidence["with_acknowledged"] is True
-    if again.dirty or first.dirty or (is_missing and evidence["no_flush"]):
+    if dirty or (is_missing and evidence["no_flush"]):
         return {"verdict": "file system", "evidence": evidence}
     if evidence["fsyncs"] == 0:
         return {"verdict": "program", "evidence": evidence}
@@ -214,12 +221,12 @@ def _child(work: Callable[[], dict[str, Any]], out: Path) -> None:
     status = 1
     try:
         part = out.with_suffix(".part")
-        _note(part, json.dumps(work()))
+        note(part, json.dumps(work()))
         part.rename(out)
         status = 0
     except BaseException:
         with contextlib.suppress(OSError):
-            _note(out.with_suffix(".error"), traceback.format_exc())
+            note(out.with_suffix(".error"), traceback.format_exc())
     finally:
         sys.stdout.flush()
         os._exit(status)
