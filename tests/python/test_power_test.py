@@ -15,8 +15,9 @@ from xml.etree import ElementTree
 import nandlab
 import pytest
 from nandlab import _core
-from nandlab.power_test import checks, forker, instants, report, test
+from nandlab.power_test import checks, forker, instants, report, test, timeline
 from nandlab.power_test.instants import Moments, choose
+from nandlab.reporting import content, render
 
 pytest_plugins = ["nandlab.power_test.fixture"]
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="drives are served on Linux only")
@@ -153,6 +154,7 @@ def test_sqlite_survives_and_the_recording_repeats_the_test(spec, tmp_path, sqli
     acked = (place / "acked.txt").read_text().split()
     assert len(acked) == result.cuts[7].acked
     assert (place / "image").stat().st_size >= 100 << 20
+    assert '<figure class="timeline">' in (place / test.CUT_PAGE).read_text()
 
 
 @needs_root
@@ -258,12 +260,81 @@ def test_instants_are_everywhere_around_flushes_and_within_programs():
     assert of.events(1_500, 3_500) == [1_600, 2_900, 3_000]
 
 
-def test_the_request_of_a_lost_unit_is_the_newest_one():
+def test_the_request_of_a_lost_unit_is_the_newest_one_with_the_promise():
     of = moments()
-    assert test._request_of(of, 8192, 4096, 10_000) == 0
-    assert test._request_of(of, 0, 4096, 10_000) == 2
-    assert test._request_of(of, 0, 4096, 2_000) is None
-    assert test._request_of(of, 12288, 4096, 10_000) is None
+    assert of.request_of(8192, 4096, 10_000, "covered") == 0
+    # The flush had not ended.
+    assert of.request_of(8192, 4096, 3_400, "covered") is None
+    assert of.request_of(8192, 4096, 3_400, "acknowledged") == 0
+    assert of.request_of(8192, 4096, 1_900, "acknowledged") is None
+    assert of.request_of(8192, 4096, 1_900, "in_flight") == 0
+    # The TRIM was acknowledged with the flush, so it may be lost.
+    assert of.request_of(0, 4096, 10_000, "acknowledged") == 2
+    assert of.request_of(12288, 4096, 10_000, "acknowledged") is None
+    with_fua = moments(requests=[(10, "write", 0, 4096, True)], reached=[(20, 20)])
+    assert with_fua.request_of(0, 4096, 30, "covered") == 0
+
+
+def many(number, step=1000):
+    """A session with a write every `step` ns, acknowledged after half of it and in flash at the next one."""
+    of = [(n * step, "flush" if n % 5 == 4 else "write", n * 4096, 4096, False) for n in range(number)]
+    reached = [(when + step // 2, when + step if op == "write" else None) for when, op, *_ in of]
+    return moments(requests=of, reached=reached, synced=number * step)
+
+
+def unit(number, promise="acknowledged"):
+    return {"offset": number * 4096, "promise": promise, "trim": False}
+
+
+def test_a_time_line_has_the_requests_around_the_cut():
+    of, at = many(100), 50_200
+    shown = timeline.around(of, at, 4096, [unit(48), unit(3, "covered")], [unit(47)])
+    # The last ones, the next ones, and a lost one from long before.
+    assert shown.numbers == [3, *range(31, 54)]
+    assert (shown.lost, shown.also_lost) == ({3, 48}, {47})
+    drawn = timeline.timeline(of, shown, "title")
+    lanes = {lane.name: lane for lane in drawn.lanes}
+    assert drawn.cut == pytest.approx(88, abs=0.5)
+    assert lanes["3 write"].is_earlier and lanes["3 write"].loss == "lost"
+    assert lanes["31 write"].begin == 0 and not lanes["31 write"].is_earlier
+    assert (lanes["48 write"].loss, lanes["47 write"].loss) == ("lost", "also lost")
+    assert lanes["48 write"].begin < lanes["48 write"].acknowledged < lanes["48 write"].in_flash < drawn.cut
+    # The cut is between submission and acknowledgement.
+    last = lanes["50 write"]
+    assert last.begin < drawn.cut < last.acknowledged
+    # Those of the flushes 34, 39 and 44: the flush 49 has ended, too.
+    assert len(drawn.flushes) == 4 and "lost" in lanes["48 write"].text
+    assert drawn.ticks[-1][:2] == (drawn.cut, "cut") and len(drawn.ticks) <= 9
+    shown = timeline.around(of, at, 4096, [unit(n) for n in range(30) if n % 5 != 4])
+    assert shown.numbers[0] == 20 and shown.left_out == 24 - 8
+    assert "16 lost requests from before" in timeline.timeline(of, shown, "title").caption
+    # Before a pause nothing is shown but the last four.
+    pause = many(10)
+    late = [(when + (0 if number < 4 else 900_000), *rest) for number, (when, *rest) in enumerate(pause.requests)]
+    shown = timeline.around(moments(requests=late, reached=[(None, None)] * 10), 910_000, 4096, [])
+    assert shown.numbers == list(range(4, 10))
+    assert timeline.timeline(moments(requests=[], reached=[]), timeline.Around(5, [], set(), set()), "none") is None
+
+
+def test_the_page_draws_the_time_line():
+    of = many(40)
+    shown = timeline.around(of, 20_200, 4096, [unit(18)], [unit(17)])
+    parts = report.requests_around(of, shown)
+    section = content.sections_of([("Requests", parts)])
+    page = content.Page("powertest", "t", "lead", (), (), section, "", "1")
+    html = render.html_of(page)
+    drawing = html[html.index('<figure class="timeline">') : html.index("</figure>")]
+    root = ElementTree.fromstring(f"{drawing}</figure>")
+    marks = [one.get("class").split()[-1] for one in root.iter("svg") if (one.get("class") or "").startswith("mark")]
+    # One in the legend, and one at the cut.
+    assert marks.count("lost") == marks.count("also-lost") == 2
+    (image,) = [one for one in root.iter("svg") if one.get("role") == "img"]
+    assert "20 requests before the cut" in image.get("aria-label") and "2 lost" in image.get("aria-label")
+    titles = [one.text for one in root.iter("title")]
+    # The last request is later than the time that is drawn.
+    assert len(titles) == len(shown.numbers) - 1
+    assert [title.split(":")[0] for title in titles if title.endswith("lost")] == ["request 17", "request 18"]
+    assert html.count("<b>lost</b>") == html.count("<b>also lost</b>") == 1
 
 
 class Fake(forker.Images):

@@ -72,7 +72,8 @@ nandlab powertest drive.toml --workload './insert.sh' --check './check.sh' --cut
         "--repeat",
         type=int,
         metavar="NUMBER",
-        help="Only make the image of the cut with this number again, with the same seed and number of cuts.",
+        help="Only make the image of the cut with this number again, and a page of the requests around it; with the "
+        "same seed and number of cuts.",
     )
     parser.add_argument("--jobs", type=int, metavar="N", help="Checks at the same time; one a processor when absent.")
     parser.add_argument(
@@ -104,7 +105,7 @@ def powertest(options: argparse.Namespace) -> End:
             recording=options.recording,
             second_cut=options.second_cut,
         )
-        say(f"{place}: image, acked.txt, lost.txt")
+        say(f"{place}: {', '.join(sorted(path.name for path in place.iterdir()))}")
         return End()
     try:
         with CountProgress("powertest", stop, bar=not options.json) as shown:

@@ -125,7 +125,8 @@ def _mounted(drive: live.Drive, fs: str, place: Path, work: Path) -> Iterator[st
             drive.mount(place, fs, options="nouuid" if fs == "xfs" else "", make=None)
         except live.MountError as error:
             # The same words each time: without the device and the folder of this image.
-            why = re.sub(r"/dev/loop\d+", "the drive", str(error).rsplit(f"mount: {place}: ")[-1])
+            text = str(error).rsplit(f"mount: {place}: ")[-1]
+            why = re.sub(r"/dev/loop\d+", "the drive", text.splitlines()[0])
         try:
             yield why
         finally:

@@ -159,7 +159,8 @@ def _minimise(images: Images, tries_max: int) -> dict[str, Any]:
         return not images.check([number for number in every if number not in missing]).passed
 
     if not every or breaks([]):
-        return {"lost": [], "tries": tries, "bounded": False, "needs_no_loss": True}
+        lost = [images.cut["lost"][number] for number in every]
+        return {"lost": [], "also_lost": lost, "tries": tries, "bounded": False, "needs_no_loss": True}
     left, parts = every, 2
     while len(left) > 1 and tries < tries_max:
         size = -(-len(left) // parts)
@@ -177,7 +178,9 @@ def _minimise(images: Images, tries_max: int) -> dict[str, Any]:
     units = [images.cut["lost"][number] for number in left]
     if images.how.fs == "ext4":
         images.name(units, every)
-    return {"lost": units, "tries": tries, "bounded": tries >= tries_max, "needs_no_loss": False}
+    others = [images.cut["lost"][number] for number in every if number not in set(left)]
+    bounded = tries >= tries_max
+    return {"lost": units, "also_lost": others, "tries": tries, "bounded": bounded, "needs_no_loss": False}
 
 
 def _one(cutter: _core.Cutter, job: dict[str, Any], number: int, at: int, acked: list[str]) -> dict[str, Any]:
@@ -200,6 +203,7 @@ def _one(cutter: _core.Cutter, job: dict[str, Any], number: int, at: int, acked:
     try:
         if job["mode"] == "keep":
             images.keep(Path(job["kept"]) / f"cut-{number}")
+            result["lost_units"] = [lost[n] for n in images.numbers(ACKNOWLEDGED)][: job["units_max"]]
             return result
         # Nothing is lost in a control.
         outcome = images.check(images.numbers(ACKNOWLEDGED) if job["mode"] == "control" else [])

@@ -28,6 +28,8 @@ from nandlab.whole import write_file
 RECORDING, RESULT, JUNIT, PAGE = "session.rec", "powertest.json", "junit.xml", "powertest.html"
 #: What is known of the session beside its recording: the mount options, and the calls of fsync.
 FACTS = "session.json"
+#: The page of one cut, in its folder.
+CUT_PAGE = "cut.html"
 #: So many broken cuts, the first ones, keep their image.
 _KEPT = 3
 #: The most lost units that are listed for a cut.
@@ -197,8 +199,7 @@ def powertest(
         broken = [cut for cut in done if not cut.passed and cut.verdict != "check"]
         smallest = _smallest(job, moments, done, broken[0]) if broken else None
         kept = [(cut.number, cut.at_ns) for cut in done if not cut.passed][:_KEPT]
-        if kept:
-            list(_fork(job, "keep", kept))
+        rows = sorted(_fork(job, "keep", kept), key=itemgetter("number")) if kept else []
     result = PowerTest(
         path=folder,
         cuts=done,
@@ -215,7 +216,7 @@ def powertest(
     )
     from nandlab.power_test.report import write
 
-    write(result, moments)
+    write(result, moments, rows)
     return result
 
 
@@ -336,7 +337,8 @@ def _smallest(job: dict[str, Any], moments: Moments, done: list[Cut], first: Cut
         if not row["passed"]:
             at = min(at, row["at_ns"])
     (found,) = _fork(job, "minimise", [(first.number, at)])
-    smallest = found.get("smallest") or {"lost": [], "tries": 0, "bounded": False, "needs_no_loss": True}
+    nothing = {"lost": [], "also_lost": [], "tries": 0, "bounded": False, "needs_no_loss": True}
+    smallest: dict[str, Any] = found.get("smallest") or nothing
     smallest |= {
         "unit_bytes": found["unit_bytes"],
         "cut": first.number,
@@ -346,19 +348,8 @@ def _smallest(job: dict[str, Any], moments: Moments, done: list[Cut], first: Cut
         "events_tried": len(tried),
     }
     for unit in smallest["lost"]:
-        unit["request"] = _request_of(moments, unit["offset"], found["unit_bytes"], at)
+        unit["request"] = moments.request_of(unit["offset"], found["unit_bytes"], at, unit["promise"])
     return smallest
-
-
-def _request_of(moments: Moments, offset: int, length: int, at: int) -> int | None:
-    """The number of the newest write or TRIM of a byte of the unit before a time, from 0."""
-    found = None
-    for number, (when, op, first, size, _) in enumerate(moments.requests):
-        if when > at:
-            break
-        if op in ("write", "trim") and first < offset + length and offset < first + size:
-            found = number
-    return found
 
 
 def _drive(settings: dict[str, Any]) -> str:
@@ -385,7 +376,7 @@ def repeat(
     recording: Path | None = None,
     second_cut: bool = False,
 ) -> Path:
-    """Make the image of one cut of a test again; returns the folder with it."""
+    """Make the image of one cut of a test again, and a page; returns the folder with them."""
     path = recording or folder / RECORDING
     _, moments = _played(path)
     instants = choose(moments, cuts, seed)
@@ -395,5 +386,9 @@ def repeat(
     with _job(path, moments, folder, how, 1, seed) as job:
         if second_cut:
             _controls(job, moments, second_cut=True)
-        list(_fork(job, "keep", [(number, instants[number])]))
-    return folder / f"cut-{number}"
+        (row,) = _fork(job, "keep", [(number, instants[number])])
+    from nandlab.power_test.report import write_cut
+
+    place = folder / f"cut-{number}"
+    write_cut(place, row, moments)
+    return place
