@@ -150,7 +150,7 @@ def test_sqlite_survives_and_the_recording_repeats_the_test(spec, tmp_path, sqli
     assert of(twice) == of(result)
     found = ElementTree.parse(result.path / test.JUNIT).getroot()
     assert (found.get("tests"), found.get("failures")) == ("20", "0")
-    place = test.repeat(result.path, 7, check=commands["check"], fs="ext4", seed=1, cuts=20)
+    place = test.repeat(result.path, 7)
     acked = (place / "acked.txt").read_text().split()
     assert len(acked) == result.cuts[7].acked
     assert (place / "image").stat().st_size >= 100 << 20
@@ -181,12 +181,12 @@ def test_a_store_that_forgets_fsync_is_blamed_above_the_drive(spec, tmp_path):
 def test_a_mount_option_that_sends_no_flush_is_blamed(spec, tmp_path):
     commands = store(12)
     result = nandlab.powertest(
-        spec, **commands, cuts=40, sets=CACHE, mount_options="barrier=0", out=tmp_path / "test", budget_s=15
+        spec, **commands, cuts=10, sets=CACHE, mount_options="barrier=0", out=tmp_path / "test", budget_s=3600
     )
     assert "file system" in result.verdicts()
     blamed = next(cut for cut in result.broken if cut.verdict == "file system")
     assert blamed.evidence["no_flush"] == "barrier=0" or blamed.evidence["fsck"]
-    assert len(result.cuts) + result.left_out == 40
+    assert (len(result.cuts), result.left_out) == (10, 0)
 
 
 @needs_root
@@ -204,12 +204,19 @@ def test_the_command(spec, tmp_path):
     assert "no cut broke the check" in shown and "slc, no capacitor" in shown
     assert ElementTree.parse(tmp_path / "j.xml").getroot().get("tests") == "4"
     assert "the command ended with status 7" in command("--workload", "echo no; exit 7", status=2)
-    assert "at the beginning" in command(*workload, "--set", "seed=2", "--check", "false", status=2)
+    assert "at the beginning" in command(*workload, "--set", "seed=1", "--check", "false", status=2)
+    assert "no folder" in command(*workload, "--junit", tmp_path / "none" / "j.xml", status=2)
     recording = ["--recording", tmp_path / "out" / test.RECORDING]
+    assert "recorded on another drive: drive of" in command(*recording, "--set", "drive.cell=mlc", status=2)
+    assert "--fs ext4" in command(*recording, "--fs", "none", status=2)
+    assert "no cut fits" in command(*recording, "--budget", "1ms", status=2)
     # A check that fails after the beginning.
     failing = '[ "$(grep -c . "$NANDLAB_ACKED")" != 3 ]'
     shown = command(*recording, "--cuts", "30", "--check", failing, status=4)
     assert "broken" in shown and "earliest" in shown
+    assert "cut-29: acked.txt" in command("--repeat", "29", status=0)
+    assert "not from 0 to 29" in command("--repeat", "30", status=2)
+    assert "no result" in command("--repeat", "0", "--out", tmp_path / "none", status=2)
 
 
 @pytest.mark.parametrize(
@@ -218,7 +225,9 @@ def test_the_command(spec, tmp_path):
         ({"fs": "ntfs"}, "none of ext4"),
         ({"cuts": 0}, "not from 1"),
         ({}, "--workload is missing"),
+        ({"workload": "true", "jobs": 0}, "not at least 1"),
         ({"recording": "nothing.rec"}, "nothing.rec"),
+        ({"recording": "nothing.rec", "workload": "true"}, "the recording has what it did"),
     ],
 )
 def test_arguments_that_are_refused(spec, tmp_path, options, said):
@@ -402,6 +411,7 @@ def test_the_smallest_set_of_lost_writes_is_found(needed):
     assert found["tries"] == len(images.checked) and not found["bounded"]
     assert forker._minimise(Fake(lost("covered"), [], breaks_anyway=True), 9)["needs_no_loss"]
     assert forker._minimise(Fake(lost(*["covered"] * 20), [1, 7, 12]), 3)["bounded"]
+    assert forker._minimise(Fake(lost(*["covered"] * 20), [1, 7, 12]), 99, deadline_s=0)["bounded"]
 
 
 def test_the_evidence_in_words():

@@ -10,6 +10,7 @@ from nandlab import units
 from nandlab.cli.app import End, Parser, stop
 from nandlab.cli.output import fail, say, say_data, say_page
 from nandlab.cli.quantities import nanoseconds
+from nandlab.errors import OutputError
 from nandlab.presentation.model import counted
 from nandlab.whole import write_file
 
@@ -44,9 +45,7 @@ nandlab powertest drive.toml --workload './insert.sh' --check './check.sh' --cut
     parser.add_sets()
     parser.add_argument("--setup", metavar="CMD", help="A command for the shell that prepares the data.")
     parser.add_argument("--workload", metavar="CMD", help="The command whose promises the check knows.")
-    parser.add_argument(
-        "--check", metavar="CMD", required=True, help="The command that fails when a promise is broken."
-    )
+    parser.add_argument("--check", metavar="CMD", help="The command that fails when a promise is broken.")
     parser.add_argument("--cuts", type=int, default=100, metavar="N", help="The number of power cuts; 100 when absent.")
     parser.add_argument(
         "--fs",
@@ -61,19 +60,24 @@ nandlab powertest drive.toml --workload './insert.sh' --check './check.sh' --cut
     parser.add_argument(
         "--second-cut", action="store_true", help="Power fails once more while the drive recovers, at a drawn time."
     )
-    parser.add_argument("--budget", metavar="T", help="The time for all cuts, such as 60s: as many as fit are made.")
+    parser.add_argument(
+        "--budget", metavar="T", help="The time for session and cuts, such as 60s: as many cuts as fit are made."
+    )
     parser.add_argument(
         "--check-limit", default="60s", metavar="T", help="The longest time of a check; 60s when absent."
     )
     parser.add_argument(
-        "--recording", type=Path, metavar="FILE", help="Cut the power in this recording, without running the workload."
+        "--recording",
+        type=Path,
+        metavar="FILE",
+        help="Cut the power in this recording, without running the workload. The spec has to be that of the recording.",
     )
     parser.add_argument(
         "--repeat",
         type=int,
         metavar="NUMBER",
-        help="Only make the image of the cut with this number again, and a page of the requests around it; with the "
-        "same seed and number of cuts.",
+        help="Only make the image of the cut with this number again, and a page of the requests around it. The test is "
+        "the one whose results are in --out.",
     )
     parser.add_argument("--jobs", type=int, metavar="N", help="Checks at the same time; one a processor when absent.")
     parser.add_argument(
@@ -94,19 +98,13 @@ def powertest(options: argparse.Namespace) -> End:
     limit_s = nanoseconds("--check-limit", options.check_limit) * 1e-9
     budget_s = None if options.budget is None else nanoseconds("--budget", options.budget) * 1e-9
     if options.repeat is not None:
-        place = test.repeat(
-            folder,
-            options.repeat,
-            check=options.check,
-            fs=options.fs,
-            seed=options.seed,
-            cuts=options.cuts,
-            limit_s=limit_s,
-            recording=options.recording,
-            second_cut=options.second_cut,
-        )
+        place = test.repeat(folder, options.repeat)
         say(f"{place}: {', '.join(sorted(path.name for path in place.iterdir()))}")
         return End()
+    if options.check is None:
+        raise OutputError("--check is missing: the command that fails when a promise is broken")
+    if options.junit is not None and not options.junit.absolute().parent.is_dir():
+        raise OutputError(f"--junit: there is no folder {options.junit.parent}\n  remedy: create it, or name another")
     try:
         with CountProgress("powertest", stop, bar=not options.json) as shown:
 

@@ -147,10 +147,16 @@ def _blame(images: Images, first: Outcome, facts: dict[str, Any]) -> dict[str, A
     return {"verdict": "program or file system", "evidence": evidence}
 
 
-def _minimise(images: Images, tries_max: int) -> dict[str, Any]:
-    """The smallest set of lost writes that still breaks the check: the others are put back (delta debugging)."""
+def _minimise(images: Images, tries_max: int, deadline_s: float | None = None) -> dict[str, Any]:
+    """The smallest set of lost writes that still breaks the check: the others are put back (delta debugging).
+
+    The search ends after so many images, and at the time `deadline_s` of this machine's clock.
+    """
     every = images.numbers(ACKNOWLEDGED)
     tries = 0
+
+    def has_ended() -> bool:
+        return tries >= tries_max or (deadline_s is not None and time.monotonic() >= deadline_s)
 
     def breaks(lost: list[int]) -> bool:
         nonlocal tries
@@ -162,12 +168,12 @@ def _minimise(images: Images, tries_max: int) -> dict[str, Any]:
         lost = [images.cut["lost"][number] for number in every]
         return {"lost": [], "also_lost": lost, "tries": tries, "bounded": False, "needs_no_loss": True}
     left, parts = every, 2
-    while len(left) > 1 and tries < tries_max:
+    while len(left) > 1 and not has_ended():
         size = -(-len(left) // parts)
         groups = [left[at : at + size] for at in range(0, len(left), size)]
         rests = [[number for number in left if number not in set(group)] for group in groups]
         candidates = groups if parts == 2 else [*groups, *rests]
-        smaller = next((one for one in candidates if tries < tries_max and one and breaks(one)), None)
+        smaller = next((one for one in candidates if not has_ended() and one and breaks(one)), None)
         if smaller is not None:
             parts = 2 if smaller in groups else max(parts - 1, 2)
             left = smaller
@@ -179,7 +185,7 @@ def _minimise(images: Images, tries_max: int) -> dict[str, Any]:
     if images.how.fs == "ext4":
         images.name(units, every)
     others = [images.cut["lost"][number] for number in every if number not in set(left)]
-    bounded = tries >= tries_max
+    bounded = len(left) > 1 and has_ended()
     return {"lost": units, "also_lost": others, "tries": tries, "bounded": bounded, "needs_no_loss": False}
 
 
@@ -214,7 +220,7 @@ def _one(cutter: _core.Cutter, job: dict[str, Any], number: int, at: int, acked:
             result |= _blame(images, outcome, job["facts"])
             result["lost_units"] = lost[: job["units_max"]]
         if job["mode"] == "minimise" and not outcome.passed:
-            result["smallest"] = _minimise(images, job["tries_max"])
+            result["smallest"] = _minimise(images, job["tries_max"], job["deadline_s"])
         return result
     finally:
         images.remove()
@@ -262,8 +268,8 @@ def main() -> None:
     acked: list[str] = job["acked"]
     deadline_s = job["deadline_s"]
     for number, at in job["instants"]:
-        # Checks that are running end.
-        if deadline_s is not None and time.monotonic() >= deadline_s:
+        # Checks that are running end, and a search ends by itself.
+        if job["mode"] != "minimise" and deadline_s is not None and time.monotonic() >= deadline_s:
             break
         is_on, count = cutter.advance(at)
         if not is_on:

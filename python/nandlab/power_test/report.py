@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from nandlab.reporting.content import Block, Cell, Page
 
 _FORMAT = 1
+#: Bytes of a logical block (LBA) of a drive without another word, as file systems count them.
+_SECTOR = 512
 #: What each verdict blames, and what it rests on.
 VERDICTS = {
     "drive": "the drive: with the writes put back that it may not lose the check passes; a flush covers them, or they "
@@ -83,6 +85,7 @@ def to_dict(result: PowerTest) -> dict[str, Any]:
         "simulated_s": result.simulated_s,
         "wall_s": round(result.wall_s, 3),
         "left_out": result.left_out,
+        "repeat": result.repeat,
         "controls": result.controls,
         "broken": len(result.broken),
         "verdicts": result.verdicts(),
@@ -152,7 +155,8 @@ def smallest_lines(result: PowerTest) -> list[str]:
         number = "unknown request" if unit["request"] is None else f"request {unit['request']:,}"
         kind = "TRIM undone" if unit["trim"] else "write lost"
         file = f", {unit['file']}" if unit.get("file") else ""
-        lines.append(f"  byte {unit['offset']:,}: {unit['promise']}, {kind}, {number}{file}")
+        where = f"LBA {unit['offset'] // _SECTOR:,} (byte {unit['offset']:,})"
+        lines.append(f"  {where}: {unit['promise']}, {kind}, {number}{file}")
     if len(case["lost"]) > 10:
         lines.append(f"  and {len(case['lost']) - 10:,} more")
     return lines
