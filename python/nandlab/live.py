@@ -27,7 +27,7 @@ from typing import Any
 
 from nandlab.errors import OutputError
 
-__all__ = ["Drive", "MountError", "folder", "orders_path", "running", "serve"]
+__all__ = ["Drive", "MountError", "can_be_file", "folder", "orders_path", "running", "serve"]
 
 #: What the socket for orders is called after that of the clients.
 _SUFFIX = ".orders"
@@ -49,6 +49,11 @@ def orders_path(path: Path) -> Path:
 def running() -> list[Path]:
     """The sockets of the drives of this user in `folder`, served or left behind."""
     return sorted(path.with_name(path.name.removesuffix(_SUFFIX)) for path in folder().glob(f"*{_SUFFIX}"))
+
+
+def can_be_file() -> bool:
+    """Whether `Drive.as_file` works here."""
+    return shutil.which("nbdfuse") is not None and os.access("/dev/fuse", os.R_OK | os.W_OK)
 
 
 class MountError(OutputError):

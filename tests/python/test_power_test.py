@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 import nandlab
 import pytest
-from nandlab import _core
+from nandlab import _core, live
 from nandlab.power_test import checks, forker, instants, report, test, timeline
 from nandlab.power_test.instants import Moments, choose
 from nandlab.reporting import content, render
@@ -545,6 +545,14 @@ def test_without_root_the_files_have_zeros_for_what_is_lost(tmp_path, monkeypatc
             file.write(bytes(4096))
     how = checks.How("ext4", '[ "$(tr -d a < a | wc -c)" = 8192 ] && [ -n "$NANDLAB_URI" ]', 60, "/")
     assert checks.check(image, how, tmp_path / "acked", tmp_path).passed
+    if can_mount():
+        # The replay of the journal meets the errors.
+        found = checks.check(checks.Image(image.path, 4096, [0]), how, tmp_path / "acked", tmp_path)
+        assert not found.passed and found.reason == "the journal is not replayed"
+    # Without nbdfuse it does not.
+    monkeypatch.setenv("PATH", "/nonexistent")
+    monkeypatch.setattr(checks, "_recover_ext4", lambda file: "" if file == image.path else "served")
+    assert checks._recover_served(live.Drive(tmp_path / "none.sock"), image.path) == ""
 
 
 def test_an_ordinary_user_needs_no_file_system(spec, tmp_path):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nandlab import _core, live
+from nandlab.errors import OutputError
 
 #: Findings of e2fsck that are left after the replay of a journal and mean nothing.
 _COUNTS = re.compile(r"Free (blocks|inodes) count wrong|^Fix\?|^Pass \d|^e2fsck |^$|: \*+ WARNING|files \(.*blocks$")
@@ -78,6 +79,7 @@ def _run(*words: str | Path, limit_s: float = 120) -> tuple[int, str]:
         check=False,
         timeout=limit_s,
         stdin=subprocess.DEVNULL,
+        env={**os.environ, "LC_ALL": "C"},
     )
     return done.returncode, done.stdout + done.stderr
 
@@ -85,8 +87,17 @@ def _run(*words: str | Path, limit_s: float = 120) -> tuple[int, str]:
 def _recover_ext4(image: Path) -> str:
     """Replay the journal of an ext4 image; returns why that is not possible, or nothing."""
     status, output = _run("e2fsck", "-y", "-E", "journal_only", image)
-    # 1: something was corrected.
-    return "" if status in (0, 1) else output
+    # 1: something was corrected. Blocks that cannot be read are left out, which a kernel does not do.
+    return "" if status in (0, 1) and "Input/output error" not in output else output
+
+
+def _recover_served(drive: live.Drive, image: Path) -> str:
+    """Replay the journal of an ext4 image that is served, with its errors where nbdfuse can make it a file."""
+    try:
+        with drive.as_file() as file:
+            return _recover_ext4(file).replace(str(file), "the image")
+    except OutputError:
+        return _recover_ext4(image)
 
 
 def _dirty_ext4(image: Path) -> str:
@@ -158,8 +169,8 @@ def check(image: Image, how: How, acked: Path, work: Path, *, with_fsck: bool = 
     """Let the file system of an image recover, and run the check of the user. The image is changed.
 
     Where units of the image cannot be read, the image is served over NBD, which reports them as errors. A file system
-    is then mounted from there, and recovers with these errors, if this process may mount. Otherwise the file system
-    recovers from the image itself, and the files have zeros in the place of what is lost.
+    is then mounted from there, and recovers with these errors, if this process may mount. Otherwise the journal of ext4
+    is replayed through nbdfuse, where it can be, and the files have zeros in the place of what is lost.
     """
     lost, files = work / f"{image.path.name}.lost", work / f"{image.path.name}.files"
     note(lost, image.ranges())
@@ -179,7 +190,7 @@ def check(image: Image, how: How, acked: Path, work: Path, *, with_fsck: bool = 
             drive = stack.enter_context(_served(image, work))
             env["NANDLAB_URI"] = drive.uri
         if how.fs == "ext4" and not is_mounted:
-            why = _recover_ext4(image.path)
+            why = _recover_ext4(image.path) if drive is None else _recover_served(drive, image.path)
             if why:
                 return Outcome(False, None, why[-OUTPUT_MAX:], dirty=why, reason="the journal is not replayed")
         if is_mounted and drive is not None:

@@ -98,7 +98,7 @@ def _mounted(drive: live.Drive, fs: str, options: str, place: Path) -> Iterator[
             yield None
         finally:
             drive.unmount()
-    elif shutil.which("nbdfuse") is not None and Path("/dev/fuse").exists():
+    elif live.can_be_file():
         with drive.as_file() as file:
             yield file
     else:
