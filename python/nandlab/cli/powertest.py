@@ -130,7 +130,8 @@ def powertest(options: argparse.Namespace) -> End:
                 progress=progress,
             )
     except KeyboardInterrupt:
-        fail(f"{stop}: the recording {folder / test.RECORDING} is kept if it was complete (--recording)")
+        kept = options.recording or folder / test.RECORDING
+        fail(f"{stop}: go on with --recording {kept} if the session was complete")
         return End(stop.status)
     if options.junit is not None:
         write_file(options.junit, report.junit(result))
