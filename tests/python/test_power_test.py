@@ -463,6 +463,19 @@ def test_a_damaged_image_of_ext4_is_dirty(tmp_path):
     assert "inode" in outcome().dirty.lower()
     slow = checks.check(checks.Image(image), checks.How("ext4", "sleep 9", 0.2, "/"), acked, tmp_path)
     assert not slow.passed and "did not end" in slow.reason
+    # What the check has started in the background ends, too.
+    how = checks.How("none", f"sleep 600 & echo $! > {tmp_path / 'pid'}; echo begun; wait", 4.0, "/")
+    slow = checks.check(checks.Image(image), how, acked, tmp_path)
+    assert not slow.passed and slow.output == "begun\n"
+    assert not is_running(int((tmp_path / "pid").read_text()))
+
+
+def is_running(pid):
+    """Whether a process is there and has not ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 READ = """\
@@ -480,13 +493,22 @@ for line in open(os.environ["NANDLAB_LOST"]):
             assert error.errno == 5, error
     assert client.read(offset - 8, 8) == client.read(offset + length, 8) == b"neighbor"
     assert open(os.environ["NANDLAB_IMAGE"], "rb").read()[offset : offset + length] == bytes(length)
+    if "file" in sys.argv:
+        file = os.open(os.environ["NANDLAB_FILE"], os.O_RDONLY)
+        try:
+            os.pread(file, 1, offset)
+            sys.exit("the file is read")
+        except OSError as error:
+            assert error.errno == 5, error
+        assert os.pread(file, 8, offset + length) == b"neighbor"
 """
 
 
 def test_what_the_drive_cannot_read_is_an_error_of_the_served_image(tmp_path):
     (tmp_path / "read.py").write_text(READ % str(HERE))
     (tmp_path / "acked").write_text("")
-    how = checks.How("none", f"{sys.executable} {tmp_path / 'read.py'}", 60, str(tmp_path))
+    file = "file" if can_mount() else ""
+    how = checks.How("none", f"{sys.executable} {tmp_path / 'read.py'} {file}", 60, str(tmp_path))
 
     def outcome(unreadable):
         path = tmp_path / "image"

@@ -31,7 +31,7 @@ def add(parser: Parser) -> None:
         "$NANDLAB_LOST is a file with the ranges that the drive cannot read: a line with offset and length in bytes "
         "for each. They are zeros in the image, and I/O errors where it is served: at $NANDLAB_URI (NBD), and in the "
         "file system, which is mounted from there if the command runs as root and nbdfuse is installed. $NANDLAB_URI "
-        "is empty where nothing is lost, except with --fs none.",
+        "is empty where nothing is lost, except with --fs none, where the check may also open $NANDLAB_FILE.",
         "For each cut that breaks the check the command says whom the evidence blames: the drive, the file system or "
         "its mount options, or the program.",
         "Exit status: 0 when no cut broke the check, 4 when one did; otherwise see `nandlab --help`.",

@@ -6,9 +6,10 @@ import fcntl
 import os
 import re
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -189,6 +190,10 @@ def check(image: Image, how: How, acked: Path, work: Path, *, with_fsck: bool = 
         if image.unreadable or how.fs == "none":
             drive = stack.enter_context(_served(image, work))
             env["NANDLAB_URI"] = drive.uri
+            env["NANDLAB_FILE"] = str(image.path)
+            if image.unreadable and how.fs == "none":
+                with suppress(OutputError):
+                    env["NANDLAB_FILE"] = str(stack.enter_context(drive.as_file()))
         if how.fs == "ext4" and not is_mounted:
             why = _recover_ext4(image.path) if drive is None else _recover_served(drive, image.path)
             if why:
@@ -207,24 +212,30 @@ def check(image: Image, how: How, acked: Path, work: Path, *, with_fsck: bool = 
 
 
 def _command(how: How, files: Path, env: dict[str, str]) -> Outcome:
-    """Run the command of the user."""
-    try:
-        done = subprocess.run(
-            ["sh", "-c", how.command],
-            cwd=files if how.fs != "none" else Path(how.folder),
-            env=env,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-            timeout=how.limit_s,
-            stdin=subprocess.DEVNULL,
-        )
-    except subprocess.TimeoutExpired as error:
-        text = error.stdout or b""
-        output = text.decode(errors="replace") if isinstance(text, bytes) else text
-        return Outcome(False, None, output[-OUTPUT_MAX:], reason=f"the check did not end within {how.limit_s:g} s")
-    return Outcome(done.returncode == 0, done.returncode, (done.stdout + done.stderr)[-OUTPUT_MAX:])
+    """Run the command of the user; what it has started ends with it when it takes too long."""
+    with subprocess.Popen(
+        ["sh", "-c", how.command],
+        cwd=files if how.fs != "none" else Path(how.folder),
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    ) as process:
+        try:
+            output, errors = process.communicate(timeout=how.limit_s)
+        except subprocess.TimeoutExpired as error:
+            os.killpg(process.pid, signal.SIGKILL)
+            # The pipes are not read to their end: a process that has left the group may hold them.
+            text = error.stdout or b""
+            output = text.decode(errors="replace") if isinstance(text, bytes) else text
+            return Outcome(False, None, output[-OUTPUT_MAX:], reason=f"the check did not end within {how.limit_s:g} s")
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return Outcome(process.returncode == 0, process.returncode, (output + errors)[-OUTPUT_MAX:])
 
 
 def _dirty(image: Path, fs: str) -> str:

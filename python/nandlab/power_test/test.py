@@ -19,7 +19,7 @@ from typing import Any
 from nandlab import _core, memory, units
 from nandlab.errors import OutputError
 from nandlab.power_test import session
-from nandlab.power_test.instants import Moments, choose
+from nandlab.power_test.instants import BEGIN, Moments, choose
 from nandlab.simulate import recorded_spec
 from nandlab.spec import Spec, read_spec
 from nandlab.whole import write_file
@@ -334,10 +334,15 @@ def _controls(job: dict[str, Any], moments: Moments, *, second_cut: bool) -> dic
     for name, control in found.items():
         if not control["passed"]:
             output = control["output"].strip()
+            remedy = "correct --check or --setup: a check passes before the workload and after it"
+            if moments.begin == 0:
+                remedy += (
+                    f'; the recording has no mark "{BEGIN}", so the cuts begin with the session (nandlab live mark)'
+                )
             raise OutputError(
                 f"the check fails {name} of the workload, where nothing is lost: {control['reason'] or 'status'} "
                 f"{'' if control['reason'] else control['status']}\n{output}\n"
-                "  remedy: correct --check or --setup: a check passes before the workload and after it"
+                f"  remedy: {remedy}"
             )
     return found
 
