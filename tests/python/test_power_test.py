@@ -150,13 +150,13 @@ def test_sqlite_survives_and_the_recording_repeats_the_test(spec, tmp_path, sqli
     assert of(twice) == of(result)
     found = ElementTree.parse(result.path / test.JUNIT).getroot()
     assert (found.get("tests"), found.get("failures")) == ("20", "0")
-    place = test.repeat(result.path, 7)
+    place, _ = test.repeat(result.path, 7)
     acked = (place / "acked.txt").read_text().split()
     assert len(acked) == result.cuts[7].acked
     image = (place / "image").read_bytes()
     assert len(image) >= 100 << 20
     # The same bytes each time.
-    assert (test.repeat(result.path, 7) / "image").read_bytes() == image
+    assert (test.repeat(result.path, 7)[0] / "image").read_bytes() == image
     assert '<figure class="timeline">' in (place / test.CUT_PAGE).read_text()
 
 
@@ -217,7 +217,8 @@ def test_the_command(spec, tmp_path):
     failing = '[ "$(grep -c . "$NANDLAB_ACKED")" != 3 ]'
     shown = command(*recording, "--cuts", "30", "--check", failing, status=4)
     assert "broken" in shown and "earliest" in shown
-    assert "cut-29: acked.txt" in command("--repeat", "29", status=0)
+    shown = command("--repeat", "29", "--check", "echo seen; exit 3", status=4)
+    assert "cut-29: acked.txt" in shown and "the check fails: 3" in shown and "| seen" in shown
     assert "not from 0 to 29" in command("--repeat", "30", status=2)
     assert "no result" in command("--repeat", "0", "--out", tmp_path / "none", status=2)
 

@@ -76,8 +76,8 @@ nandlab powertest drive.toml --workload './insert.sh' --check './check.sh' --cut
         "--repeat",
         type=int,
         metavar="NUMBER",
-        help="Only make the image of the cut with this number again, and a page of the requests around it. The test is "
-        "the one whose results are in --out.",
+        help="Only make the image of the cut with this number again, and a page of the requests around it; with "
+        "--check, run it, too. The test is the one whose results are in --out.",
     )
     parser.add_argument("--jobs", type=int, metavar="N", help="Checks at the same time; one a processor when absent.")
     parser.add_argument(
@@ -98,9 +98,17 @@ def powertest(options: argparse.Namespace) -> End:
     limit_s = nanoseconds("--check-limit", options.check_limit) * 1e-9
     budget_s = None if options.budget is None else nanoseconds("--budget", options.budget) * 1e-9
     if options.repeat is not None:
-        place = test.repeat(folder, options.repeat)
+        place, checked = test.repeat(folder, options.repeat, check=options.check, check_limit_s=limit_s)
         say(f"{place}: {', '.join(sorted(path.name for path in place.iterdir()))}")
-        return End()
+        if checked is not None:
+            say(
+                "the check passes"
+                if checked["passed"]
+                else f"the check fails: {checked['reason'] or checked['status']}"
+            )
+            for line in checked["output"].strip().splitlines():
+                say(f"  | {line}")
+        return End(BROKEN if checked is not None and not checked["passed"] else 0)
     if options.check is None:
         raise OutputError("--check is missing: the command that fails when a promise is broken")
     if options.junit is not None and not options.junit.absolute().parent.is_dir():

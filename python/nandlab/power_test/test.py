@@ -387,8 +387,12 @@ def _drive(settings: dict[str, Any]) -> str:
     return ", ".join(words)
 
 
-def repeat(folder: Path, number: int) -> Path:
+def repeat(
+    folder: Path, number: int, *, check: str | None = None, check_limit_s: float = 60.0
+) -> tuple[Path, dict[str, Any] | None]:
     """Make the image of one cut of the test in a folder again, and a page; returns the folder with them.
+
+    With `check`, a command, also returns `passed`, `status`, `output` and `reason` of the check on another such image.
 
     Raises `OutputError` when there is no result of a power test, or no such cut.
     """
@@ -403,15 +407,16 @@ def repeat(folder: Path, number: int) -> Path:
     path = folder / RECORDING if of["recording"] is None else Path(of["recording"])
     _, moments = _played(path)
     instant = choose(moments, of["cuts"], of["seed"])[number]
-    how = {"fs": of["fs"], "command": "", "limit_s": 0.0, "folder": os.getcwd()}
+    how = {"fs": of["fs"], "command": check or "", "limit_s": check_limit_s, "folder": os.getcwd()}
     with _job(path, moments, folder, how, 1, of["seed"]) as job:
         job["second_ns"] = of["second_ns"]
         (row,) = _fork(job, "keep", [(number, instant)])
+        (checked,) = [None] if check is None else _fork(job, "try", [(number, instant)])
     from nandlab.power_test.report import write_cut
 
     place = folder / f"cut-{number}"
     write_cut(place, row, moments)
-    return place
+    return place, checked
 
 
 def _check_arguments(
