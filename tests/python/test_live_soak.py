@@ -300,7 +300,7 @@ def guest(tmp_path_factory):
 def booted(guest, drive, pipes):
     """The guest with the drive as its disk; yields a function that waits for a line of its console.
 
-    Its virtio-serial port is connected to the pipes `PIPES.in` and `PIPES.out`.
+    Its virtio-serial port is connected to two pipes: the path `pipes` with the suffixes .in and .out.
     """
     kernel, initrd = guest
     disk = f"driver=nbd,node-name=disk,server.type=unix,server.path={drive.path}"
