@@ -27,7 +27,7 @@ from typing import Any
 
 from nandlab.errors import OutputError
 
-__all__ = ["Drive", "folder", "orders_path", "running", "serve"]
+__all__ = ["Drive", "MountError", "can_be_file", "folder", "orders_path", "running", "serve"]
 
 #: What the socket for orders is called after that of the clients.
 _SUFFIX = ".orders"
@@ -51,19 +51,32 @@ def running() -> list[Path]:
     return sorted(path.with_name(path.name.removesuffix(_SUFFIX)) for path in folder().glob(f"*{_SUFFIX}"))
 
 
+def can_be_file() -> bool:
+    """Whether `Drive.as_file` works here."""
+    return shutil.which("nbdfuse") is not None and os.access("/dev/fuse", os.R_OK | os.W_OK)
+
+
+class MountError(OutputError):
+    """The system refuses to mount the file system of a drive."""
+
+
 class Drive:
     """A live drive that is served, by the socket to which its clients connect.
 
     Every method raises `OutputError` when no drive is served there, or when the drive refuses the order.
     """
 
-    def __init__(self, path: str | os.PathLike[str], uri: str = "", pid: int | None = None) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], uri: str = "", pid: int | None = None, *, is_quiet: bool = False
+    ) -> None:
         #: The socket of the drive's clients.
         self.path = Path(path)
         #: The NBD URI for clients; empty if the drive was not started by `serve`.
         self.uri = uri
         #: The process of the server; `None` if the drive was not started by `serve`.
         self.pid = pid
+        #: Whether errors of the drive that nbdfuse meets are not printed.
+        self.is_quiet = is_quiet
 
     def stat(self) -> dict[str, Any]:
         """State and results so far: requests, simulated IOPS and latencies, lateness."""
@@ -114,21 +127,26 @@ class Drive:
         kind: str = "ext4",
         *,
         options: str = "",
-        make: Sequence[str] = (),
+        make: Sequence[str] | None = (),
     ) -> None:
         """Mount the drive's file system on `place`, through nbdfuse and a loop device; needs root.
 
         A drive without a file system gets one, by the program `mkfs.KIND` or by the command `make`, to which the device
-        is added. `options` are those of `mount -o`. What is mounted of the drive, such as before a power loss, is
-        unmounted first.
+        is added; with `None` it gets none. `options` are those of `mount -o`. What is mounted of the drive, such as
+        before a power loss, is unmounted first.
+
+        Raises `MountError` when the system refuses to mount the file system.
         """
         self.unmount()
         file = self._make_file()
         try:
             disk = _run("losetup", "--find", "--show", file).strip()
-            if not _run("blkid", "-p", disk, may_fail=True):
+            if make is not None and not _run("blkid", "-p", disk, may_fail=True):
                 _run(*(make or (f"mkfs.{kind}", "-q")), disk)
-            _run("mount", *(["-o", options] if options else []), disk, place)
+            try:
+                _run("mount", *(["-o", options] if options else []), disk, place)
+            except OutputError as error:
+                raise MountError(str(error)) from None
         except OutputError:
             self.unmount()
             raise
@@ -163,7 +181,10 @@ class Drive:
         file.parent.mkdir(mode=0o700, exist_ok=True)
         uri = self.uri or f"nbd+unix:///?socket={self.path.absolute()}"
         try:
-            fuse = subprocess.Popen(["nbdfuse", file, uri], start_new_session=True, stdout=subprocess.DEVNULL)
+            errors = subprocess.DEVNULL if self.is_quiet else None
+            fuse = subprocess.Popen(
+                ["nbdfuse", file, uri], start_new_session=True, stdout=subprocess.DEVNULL, stderr=errors
+            )
         except FileNotFoundError:
             raise OutputError("nbdfuse is missing\n  remedy: install it (Debian: libnbd-bin)") from None
         deadline = time.monotonic() + 30

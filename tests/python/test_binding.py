@@ -44,6 +44,7 @@ WRAPPED = {
     "recording_header": "simulate.recorded_spec",
     "recording_moments": "powertest",
     "Cutter": "powertest",
+    "ImageServer": "powertest",
     "Codec": "codec",
     "reliability": "reliability",
     "voltages": "reliability",

@@ -14,7 +14,7 @@ import time
 from contextlib import contextmanager
 
 import pytest
-from nandlab import live
+from nandlab import _core, live, simulate
 from test_live import CACHE, SPEC, mounted, needs, needs_root, run
 
 MINUTES = float(os.environ.get("NANDLAB_LIVE_MINUTES", 0))
@@ -229,7 +229,7 @@ def test_the_check_of_the_writer_notices_what_is_wrong(tmp_path):
 
 
 #: The kernel's modules that the guest loads.
-MODULES = ["virtio_pci", "virtio_blk", "crc32c_generic", "ext4"]
+MODULES = ["virtio_pci", "virtio_blk", "virtio_console", "crc32c_generic", "ext4"]
 
 INIT = """\
 #!/bin/busybox sh
@@ -245,6 +245,7 @@ fi
 /bin/busybox dd if=/dev/urandom of=/mnt/synced bs=65536 count=50
 /bin/busybox sync
 /bin/busybox md5sum /mnt/synced > /dev/ttyS0
+for port in /dev/vport*p1; do echo "synced one" > $port; echo "synced two" > $port; done
 echo SYNCED > /dev/ttyS0
 while true; do /bin/busybox dd if=/dev/urandom of=/mnt/other bs=65536 count=20; done
 """
@@ -296,13 +297,17 @@ def guest(tmp_path_factory):
 
 
 @contextmanager
-def booted(guest, drive):
-    """The guest with the drive as its disk; yields a function that waits for a line of its console."""
+def booted(guest, drive, pipes):
+    """The guest with the drive as its disk; yields a function that waits for a line of its console.
+
+    Its virtio-serial port is connected to two pipes: the path `pipes` with the suffixes .in and .out.
+    """
     kernel, initrd = guest
     disk = f"driver=nbd,node-name=disk,server.type=unix,server.path={drive.path}"
     command = ["qemu-system-x86_64", "-m", "256", "-display", "none", "-serial", "stdio", "-monitor", "none"]
     command += ["-no-reboot", "-kernel", str(kernel), "-initrd", str(initrd), "-append", "console=ttyS0 quiet panic=-1"]
-    command += ["-blockdev", disk, "-device", "virtio-blk-pci,drive=disk"]
+    command += ["-blockdev", disk, "-device", "virtio-blk-pci,drive=disk", "-device", "virtio-serial-pci"]
+    command += ["-chardev", f"pipe,id=ack,path={pipes}", "-device", "virtserialport,chardev=ack"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as qemu:
         seen = b""
 
@@ -329,20 +334,27 @@ def booted(guest, drive):
 def test_a_guest_keeps_what_it_has_synced(guest, tmp_path):
     spec = tmp_path / "drive.toml"
     spec.write_text(SPEC)
-    with live.serve(spec, *CACHE, speed="max") as drive:
+    # With a single pipe QEMU would read the lines that it has written.
+    pipes, recording = tmp_path / "ack", tmp_path / "session.rec"
+    for end in ("in", "out"):
+        os.mkfifo(f"{pipes}.{end}")
+    options = ["--ack", f"{pipes}.out", "--record", str(recording)]
+    with live.serve(spec, *CACHE, *options, speed="max") as drive:
         image = tmp_path / "image"
         size = int(re.search(r'"virtual-size": (\d+)', run("qemu-img", "info", "--output=json", drive.uri))[1])
         with image.open("wb") as file:
             file.truncate(size)
         run("mkfs.ext4", "-q", image)
         run("qemu-img", "convert", "-n", "-f", "raw", "-O", "raw", image, drive.uri)
-        with booted(guest, drive) as until:
+        with booted(guest, drive, pipes) as until:
             shown = until("SYNCED")
             synced = re.search(r"([0-9a-f]{32})  /mnt/synced", shown)[1]
             time.sleep(2.0)
             drive.cut()
         assert drive.restore()["covered"] == []
-        with booted(guest, drive) as until:
+        with booted(guest, drive, pipes) as until:
             shown = until("END")
             assert "MOUNTED" in shown
             assert re.search(r"([0-9a-f]{32})  /mnt/synced", shown)[1] == synced
+    acknowledged = _core.recording_moments(str(recording), simulate.recorded_spec(recording))["acknowledged"]
+    assert [line for _, line in acknowledged][:2] == ["synced one", "synced two"]

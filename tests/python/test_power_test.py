@@ -14,9 +14,10 @@ from xml.etree import ElementTree
 
 import nandlab
 import pytest
-from nandlab import _core
-from nandlab.power_test import checks, forker, instants, report, test
+from nandlab import _core, live
+from nandlab.power_test import checks, forker, instants, report, test, timeline
 from nandlab.power_test.instants import Moments, choose
+from nandlab.reporting import content, render
 
 pytest_plugins = ["nandlab.power_test.fixture"]
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="drives are served on Linux only")
@@ -149,10 +150,14 @@ def test_sqlite_survives_and_the_recording_repeats_the_test(spec, tmp_path, sqli
     assert of(twice) == of(result)
     found = ElementTree.parse(result.path / test.JUNIT).getroot()
     assert (found.get("tests"), found.get("failures")) == ("20", "0")
-    place = test.repeat(result.path, 7, check=commands["check"], fs="ext4", seed=1, cuts=20)
+    place, _ = test.repeat(result.path, 7)
     acked = (place / "acked.txt").read_text().split()
     assert len(acked) == result.cuts[7].acked
-    assert (place / "image").stat().st_size >= 100 << 20
+    image = (place / "image").read_bytes()
+    assert len(image) >= 100 << 20
+    # The same bytes each time.
+    assert (test.repeat(result.path, 7)[0] / "image").read_bytes() == image
+    assert '<figure class="timeline">' in (place / test.CUT_PAGE).read_text()
 
 
 @needs_root
@@ -179,12 +184,12 @@ def test_a_store_that_forgets_fsync_is_blamed_above_the_drive(spec, tmp_path):
 def test_a_mount_option_that_sends_no_flush_is_blamed(spec, tmp_path):
     commands = store(12)
     result = nandlab.powertest(
-        spec, **commands, cuts=40, sets=CACHE, mount_options="barrier=0", out=tmp_path / "test", budget_s=15
+        spec, **commands, cuts=10, sets=CACHE, mount_options="barrier=0", out=tmp_path / "test", budget_s=3600
     )
     assert "file system" in result.verdicts()
     blamed = next(cut for cut in result.broken if cut.verdict == "file system")
     assert blamed.evidence["no_flush"] == "barrier=0" or blamed.evidence["fsck"]
-    assert len(result.cuts) + result.left_out == 40
+    assert (len(result.cuts), result.left_out) == (10, 0)
 
 
 @needs_root
@@ -202,12 +207,20 @@ def test_the_command(spec, tmp_path):
     assert "no cut broke the check" in shown and "slc, no capacitor" in shown
     assert ElementTree.parse(tmp_path / "j.xml").getroot().get("tests") == "4"
     assert "the command ended with status 7" in command("--workload", "echo no; exit 7", status=2)
-    assert "at the beginning" in command(*workload, "--set", "seed=2", "--check", "false", status=2)
+    assert "at the beginning" in command(*workload, "--set", "seed=1", "--check", "false", status=2)
+    assert "no folder" in command(*workload, "--junit", tmp_path / "none" / "j.xml", status=2)
     recording = ["--recording", tmp_path / "out" / test.RECORDING]
+    assert "recorded on another drive: drive of" in command(*recording, "--set", "drive.cell=mlc", status=2)
+    assert "--fs ext4" in command(*recording, "--fs", "none", status=2)
+    assert "no cut fits" in command(*recording, "--budget", "1ms", status=2)
     # A check that fails after the beginning.
     failing = '[ "$(grep -c . "$NANDLAB_ACKED")" != 3 ]'
     shown = command(*recording, "--cuts", "30", "--check", failing, status=4)
     assert "broken" in shown and "earliest" in shown
+    shown = command("--repeat", "29", "--check", "echo seen; exit 3", status=4)
+    assert "cut-29: acked.txt" in shown and "the check fails: 3" in shown and "| seen" in shown
+    assert "not from 0 to 29" in command("--repeat", "30", status=2)
+    assert "no result" in command("--repeat", "0", "--out", tmp_path / "none", status=2)
 
 
 @pytest.mark.parametrize(
@@ -216,7 +229,9 @@ def test_the_command(spec, tmp_path):
         ({"fs": "ntfs"}, "none of ext4"),
         ({"cuts": 0}, "not from 1"),
         ({}, "--workload is missing"),
+        ({"workload": "true", "jobs": 0}, "not at least 1"),
         ({"recording": "nothing.rec"}, "nothing.rec"),
+        ({"recording": "nothing.rec", "workload": "true"}, "the recording has what it did"),
     ],
 )
 def test_arguments_that_are_refused(spec, tmp_path, options, said):
@@ -258,12 +273,81 @@ def test_instants_are_everywhere_around_flushes_and_within_programs():
     assert of.events(1_500, 3_500) == [1_600, 2_900, 3_000]
 
 
-def test_the_request_of_a_lost_unit_is_the_newest_one():
+def test_the_request_of_a_lost_unit_is_the_newest_one_with_the_promise():
     of = moments()
-    assert test._request_of(of, 8192, 4096, 10_000) == 0
-    assert test._request_of(of, 0, 4096, 10_000) == 2
-    assert test._request_of(of, 0, 4096, 2_000) is None
-    assert test._request_of(of, 12288, 4096, 10_000) is None
+    assert of.request_of(8192, 4096, 10_000, "covered") == 0
+    # The flush had not ended.
+    assert of.request_of(8192, 4096, 3_400, "covered") is None
+    assert of.request_of(8192, 4096, 3_400, "acknowledged") == 0
+    assert of.request_of(8192, 4096, 1_900, "acknowledged") is None
+    assert of.request_of(8192, 4096, 1_900, "in_flight") == 0
+    # The TRIM was acknowledged with the flush, so it may be lost.
+    assert of.request_of(0, 4096, 10_000, "acknowledged") == 2
+    assert of.request_of(12288, 4096, 10_000, "acknowledged") is None
+    with_fua = moments(requests=[(10, "write", 0, 4096, True)], reached=[(20, 20)])
+    assert with_fua.request_of(0, 4096, 30, "covered") == 0
+
+
+def many(number, step=1000):
+    """A session with a write every `step` ns, acknowledged after half of it and in flash at the next one."""
+    of = [(n * step, "flush" if n % 5 == 4 else "write", n * 4096, 4096, False) for n in range(number)]
+    reached = [(when + step // 2, when + step if op == "write" else None) for when, op, *_ in of]
+    return moments(requests=of, reached=reached, synced=number * step)
+
+
+def unit(number, promise="acknowledged"):
+    return {"offset": number * 4096, "promise": promise, "trim": False}
+
+
+def test_a_time_line_has_the_requests_around_the_cut():
+    of, at = many(100), 50_200
+    shown = timeline.around(of, at, 4096, [unit(48), unit(3, "covered")], [unit(47)])
+    # The last ones, the next ones, and a lost one from long before.
+    assert shown.numbers == [3, *range(31, 54)]
+    assert (shown.lost, shown.also_lost) == ({3, 48}, {47})
+    drawn = timeline.timeline(of, shown, "title")
+    lanes = {lane.name: lane for lane in drawn.lanes}
+    assert drawn.cut == pytest.approx(88, abs=0.5)
+    assert lanes["3 write"].is_earlier and lanes["3 write"].loss == "lost"
+    assert lanes["31 write"].begin == 0 and not lanes["31 write"].is_earlier
+    assert (lanes["48 write"].loss, lanes["47 write"].loss) == ("lost", "also lost")
+    assert lanes["48 write"].begin < lanes["48 write"].acknowledged < lanes["48 write"].in_flash < drawn.cut
+    # The cut is between submission and acknowledgement.
+    last = lanes["50 write"]
+    assert last.begin < drawn.cut < last.acknowledged
+    # Those of the flushes 34, 39 and 44: the flush 49 has ended, too.
+    assert len(drawn.flushes) == 4 and "lost" in lanes["48 write"].text
+    assert drawn.ticks[-1][:2] == (drawn.cut, "cut") and len(drawn.ticks) <= 9
+    shown = timeline.around(of, at, 4096, [unit(n) for n in range(30) if n % 5 != 4])
+    assert shown.numbers[0] == 20 and shown.left_out == 24 - 8
+    assert "16 lost requests from before" in timeline.timeline(of, shown, "title").caption
+    # Before a pause nothing is shown but the last four.
+    pause = many(10)
+    late = [(when + (0 if number < 4 else 900_000), *rest) for number, (when, *rest) in enumerate(pause.requests)]
+    shown = timeline.around(moments(requests=late, reached=[(None, None)] * 10), 910_000, 4096, [])
+    assert shown.numbers == list(range(4, 10))
+    assert timeline.timeline(moments(requests=[], reached=[]), timeline.Around(5, [], set(), set()), "none") is None
+
+
+def test_the_page_draws_the_time_line():
+    of = many(40)
+    shown = timeline.around(of, 20_200, 4096, [unit(18)], [unit(17)])
+    parts = report.requests_around(of, shown)
+    section = content.sections_of([("Requests", parts)])
+    page = content.Page("powertest", "t", "lead", (), (), section, "", "1")
+    html = render.html_of(page)
+    drawing = html[html.index('<figure class="timeline">') : html.index("</figure>")]
+    root = ElementTree.fromstring(f"{drawing}</figure>")
+    marks = [one.get("class").split()[-1] for one in root.iter("svg") if (one.get("class") or "").startswith("mark")]
+    # One in the legend, and one at the cut.
+    assert marks.count("lost") == marks.count("also-lost") == 2
+    (image,) = [one for one in root.iter("svg") if one.get("role") == "img"]
+    assert "20 requests before the cut" in image.get("aria-label") and "2 lost" in image.get("aria-label")
+    titles = [one.text for one in root.iter("title")]
+    # The last request is later than the time that is drawn.
+    assert len(titles) == len(shown.numbers) - 1
+    assert [title.split(":")[0] for title in titles if title.endswith("lost")] == ["request 17", "request 18"]
+    assert html.count("<b>lost</b>") == html.count("<b>also lost</b>") == 1
 
 
 class Fake(forker.Images):
@@ -281,7 +365,8 @@ class Fake(forker.Images):
         self.checked.append(put_back)
         missing = set(range(len(self.cut["lost"]))) - set(put_back)
         passed = not self.breaks_anyway and not self.needed <= missing
-        return checks.Outcome(passed, 0 if passed else 1, "", dirty=self.fsck if with_fsck else "")
+        dirty = self.fsck(put_back) if callable(self.fsck) else self.fsck
+        return checks.Outcome(passed, 0 if passed else 1, "", dirty=dirty if with_fsck else "")
 
 
 def lost(*promises):
@@ -303,12 +388,21 @@ def test_the_four_questions():
     assert blame(Fake(acknowledged, [0])) == "program or file system"
     acknowledged[0]["destroyed"] = True
     assert blame(Fake(acknowledged, [0])) == "drive"
+    # What is lost beside it without the drive's fault is not blamed on the drive.
+    assert blame(Fake(acknowledged, [1])) == "program or file system"
+    # A write that was outstanding is no promise, and a TRIM that was not flushed may be undone.
+    for change in ({"promise": "in_flight"}, {"trim": True}):
+        assert blame(Fake([acknowledged[0] | change], [0])) == "program or file system"
+    undone = [covered[0] | {"trim": True}]
+    assert blame(Fake(undone, [0])) == "drive"
     assert blame(Fake(covered, [1])) == "program or file system"
     assert blame(Fake(covered, [1]), mount_options="barrier=0") == "file system"
     assert blame(Fake(covered, [1]), fsyncs=0, flushes=0) == "program"
     assert blame(Fake(covered, [1]), fsyncs=9, flushes=0) == "file system"
     assert blame(Fake(covered, [1]), fsyncs=9, flushes=9) == "program or file system"
     assert blame(Fake(covered, [1], fsck="bad inode")) == "file system"
+    # Damage that is gone with what the drive has lost put back is the drive's.
+    assert blame(Fake(covered, [1], fsck=lambda put_back: "" if 0 in put_back else "bad inode")) != "file system"
     assert blame(Fake(covered, [2], breaks_anyway=True)) == "program or file system"
     assert blame(Fake([], [5])) == "check"
 
@@ -321,6 +415,7 @@ def test_the_smallest_set_of_lost_writes_is_found(needed):
     assert found["tries"] == len(images.checked) and not found["bounded"]
     assert forker._minimise(Fake(lost("covered"), [], breaks_anyway=True), 9)["needs_no_loss"]
     assert forker._minimise(Fake(lost(*["covered"] * 20), [1, 7, 12]), 3)["bounded"]
+    assert forker._minimise(Fake(lost(*["covered"] * 20), [1, 7, 12]), 99, deadline_s=0)["bounded"]
 
 
 def test_the_evidence_in_words():
@@ -353,11 +448,11 @@ def test_a_damaged_image_of_ext4_is_dirty(tmp_path):
     subprocess.run(["mkfs.ext4", "-q", image], check=True)
     subprocess.run(["debugfs", "-w", "-R", f"write {tmp_path / 'a'} a", image], check=True, capture_output=True)
     how = checks.How("ext4", "grep -q hello a", 10, str(tmp_path))
-    for name in ("acked", "lost"):
-        (tmp_path / name).write_text("")
+    acked = tmp_path / "acked"
+    acked.write_text("")
 
     def outcome():
-        return checks.check(image, how, tmp_path / "acked", tmp_path / "lost", tmp_path, with_fsck=True)
+        return checks.check(checks.Image(image), how, acked, tmp_path, with_fsck=True)
 
     assert outcome().passed and outcome().dirty == ""
     # Counts of free blocks, as the replay of a journal leaves them, are no damage.
@@ -367,8 +462,123 @@ def test_a_damaged_image_of_ext4_is_dirty(tmp_path):
     assert outcome().passed and outcome().dirty == ""
     subprocess.run(["debugfs", "-w", "-R", "set_inode_field a links_count 9", image], check=True, capture_output=True)
     assert "inode" in outcome().dirty.lower()
-    slow = checks.check(image, checks.How("ext4", "sleep 9", 0.2, "/"), tmp_path / "acked", tmp_path / "lost", tmp_path)
+    slow = checks.check(checks.Image(image), checks.How("ext4", "sleep 9", 0.2, "/"), acked, tmp_path)
     assert not slow.passed and "did not end" in slow.reason
+    # What the check has started in the background ends, too.
+    how = checks.How("none", f"sleep 600 & echo $! > {tmp_path / 'pid'}; echo begun; wait", 4.0, "/")
+    slow = checks.check(checks.Image(image), how, acked, tmp_path)
+    assert not slow.passed and slow.output == "begun\n"
+    assert not is_running(int((tmp_path / "pid").read_text()))
+
+
+def is_running(pid):
+    """Whether a process is there and has not ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+READ = """\
+import os, sys
+sys.path.insert(0, %r)
+from nbd_client import Client
+client = Client(os.environ["NANDLAB_URI"].split("socket=")[1])
+for line in open(os.environ["NANDLAB_LOST"]):
+    offset, length = map(int, line.split())
+    for at in (offset, offset + length - 1):
+        try:
+            client.read(at, 1)
+            sys.exit(f"byte {at} is read")
+        except OSError as error:
+            assert error.errno == 5, error
+    assert client.read(offset - 8, 8) == client.read(offset + length, 8) == b"neighbor"
+    assert open(os.environ["NANDLAB_IMAGE"], "rb").read()[offset : offset + length] == bytes(length)
+    if "file" in sys.argv:
+        file = os.open(os.environ["NANDLAB_FILE"], os.O_RDONLY)
+        try:
+            os.pread(file, 1, offset)
+            sys.exit("the file is read")
+        except OSError as error:
+            assert error.errno == 5, error
+        assert os.pread(file, 8, offset + length) == b"neighbor"
+"""
+
+
+def test_what_the_drive_cannot_read_is_an_error_of_the_served_image(tmp_path):
+    (tmp_path / "read.py").write_text(READ % str(HERE))
+    (tmp_path / "acked").write_text("")
+    file = "file" if can_mount() else ""
+    how = checks.How("none", f"{sys.executable} {tmp_path / 'read.py'} {file}", 60, str(tmp_path))
+
+    def outcome(unreadable):
+        path = tmp_path / "image"
+        data = bytearray(b"neighbor" * (10 * 4096 // 8))
+        for offset in unreadable:
+            data[offset : offset + 4096] = bytes(4096)
+        path.write_bytes(data)
+        found = checks.check(checks.Image(path, 4096, unreadable), how, tmp_path / "acked", tmp_path)
+        assert found.passed, found.output
+        return (tmp_path / "image.lost").read_text()
+
+    assert outcome([4096, 5 * 4096]) == "4096 4096\n20480 4096\n"
+    assert outcome([]) == ""
+
+
+def ext4_with_a_lost_block(folder):
+    """An image of ext4 whose file `a` has 20 blocks of one byte each; the third and the last cannot be read."""
+    path = folder / "image"
+    with path.open("wb") as file:
+        file.truncate(16 << 20)
+    (folder / "a").write_bytes(b"a" * 20 * 4096)
+    subprocess.run(["mkfs.ext4", "-q", "-b", "4096", path], check=True)
+
+    def debugfs(*words):
+        done = subprocess.run(["debugfs", *words, path], check=True, capture_output=True, text=True)
+        return done.stdout.split()
+
+    debugfs("-w", "-R", f"write {folder / 'a'} a")
+    return checks.Image(path, 4096, [4096 * int(debugfs("-R", f"bmap a {block}")[-1]) for block in (2, 19)])
+
+
+@needs_root
+def test_a_file_system_meets_the_errors_of_the_drive(tmp_path):
+    (tmp_path / "acked").write_text("")
+    image = ext4_with_a_lost_block(tmp_path)
+    check = (
+        'for n in 0 1 3 18; do [ "$(dd if=a bs=4096 skip=$n count=1 | tr -d a | wc -c)" = 0 ] || exit 8; done;'
+        "LC_ALL=C cat a > /dev/null && exit 9; LC_ALL=C dd if=a bs=4096 skip=19 count=1; echo kept > b; sync b; exit 0"
+    )
+    found = checks.check(image, checks.How("ext4", check, 60, "/"), tmp_path / "acked", tmp_path)
+    assert found.passed and found.output.count("Input/output error") == 2, found
+    # What the check writes is on the image, and a range that was put back can be read.
+    how = checks.How("ext4", "cat a b > /dev/null", 60, "/")
+    assert checks.check(checks.Image(image.path), how, tmp_path / "acked", tmp_path).passed
+    # A file system without its superblock does not mount, and none is made in its place.
+    broken = checks.check(checks.Image(image.path, 4096, [0]), how, tmp_path / "acked", tmp_path)
+    assert not broken.passed and broken.reason == "the file system does not mount"
+
+
+def test_without_root_the_files_have_zeros_for_what_is_lost(tmp_path, monkeypatch):
+    if shutil.which("mkfs.ext4") is None or shutil.which("debugfs") is None:
+        pytest.skip("needs e2fsprogs")
+    monkeypatch.setattr(checks, "can_mount", lambda: False)
+    (tmp_path / "acked").write_text("")
+    image = ext4_with_a_lost_block(tmp_path)
+    with image.path.open("r+b") as file:
+        for offset in image.unreadable:
+            file.seek(offset)
+            file.write(bytes(4096))
+    how = checks.How("ext4", '[ "$(tr -d a < a | wc -c)" = 8192 ] && [ -n "$NANDLAB_URI" ]', 60, "/")
+    assert checks.check(image, how, tmp_path / "acked", tmp_path).passed
+    if can_mount():
+        # The replay of the journal meets the errors.
+        found = checks.check(checks.Image(image.path, 4096, [0]), how, tmp_path / "acked", tmp_path)
+        assert not found.passed and found.reason == "the journal is not replayed"
+    # Without nbdfuse it does not.
+    monkeypatch.setenv("PATH", "/nonexistent")
+    monkeypatch.setattr(checks, "_recover_ext4", lambda file: "" if file == image.path else "served")
+    assert checks._recover_served(live.Drive(tmp_path / "none.sock"), image.path) == ""
 
 
 def test_an_ordinary_user_needs_no_file_system(spec, tmp_path):

@@ -5,14 +5,19 @@ and keyboard. Skipped without Chromium, or without the package that contains axe
 """
 
 import shutil
+from itertools import pairwise
 from pathlib import Path
 
 import nandlab
 import pytest
 import test_life
 import test_power_loss
+import test_power_test
 import test_reliability
 from conftest import SPEC
+from nandlab.power_test import report as power_test_report
+from nandlab.power_test.test import Cut, PowerTest
+from nandlab.reporting.render import html_of
 from study_lab import BASE, STUDY
 
 playwright = pytest.importorskip("playwright.sync_api", reason="browser tests: the package playwright is missing")
@@ -93,6 +98,27 @@ PAGES = {
 }
 
 
+def power_test_page(folder):
+    """Two broken cuts of a session of writes and flushes, with a time line each and one of the smallest case."""
+    moments = test_power_test.many(100)
+    lost, other = test_power_test.unit(48), test_power_test.unit(47)
+    rows = [{"number": n, "at_ns": 50_200, "unit_bytes": 4096, "lost_units": [lost, other]} for n in range(2)]
+    evidence = {"with_covered": True, "put_back": 1, "fsck": ""}
+    losses = {"covered": 1, "acknowledged": 2, "in_flight": 0}
+    cuts = [Cut(n, 50_200, False, 1, "key 3 is lost", "", 2, losses, 1, "drive", evidence, 0.1) for n in range(2)]
+    lost |= {"request": 48}
+    smallest = {"lost": [lost], "also_lost": [other], "tries": 3, "bounded": False, "needs_no_loss": False}
+    smallest |= {"cut": 0, "at_ns": 50_200, "unit_bytes": 4096, "events": 9, "events_tried": 9}
+    result = PowerTest(folder, cuts, {}, smallest, 1.0, 3, "slc", True, 100, 9, 1.0, "check.sh")
+    path = folder / "power-test.html"
+    path.write_text(html_of(power_test_report.page_of(result, moments, rows)))
+    return path
+
+
+#: A page without charts that scripts draw.
+DRAWINGS = {"power test": power_test_page}
+
+
 @pytest.fixture(scope="module")
 def browser():
     with playwright.sync_playwright() as api:
@@ -108,7 +134,7 @@ def addresses(tmp_path_factory):
 
     def address(name):
         if name not in made:
-            made[name] = Path(PAGES[name](tmp_path_factory.mktemp("page"))).as_uri()
+            made[name] = Path((PAGES | DRAWINGS)[name](tmp_path_factory.mktemp("page"))).as_uri()
         return made[name]
 
     return address
@@ -210,7 +236,26 @@ def test_the_keyboard_reaches_and_opens_each_fold(shown):
         assert fold.evaluate("fold => fold.contains(document.activeElement) && document.activeElement.tabIndex === 0")
 
 
-@pytest.mark.parametrize("name", PAGES)
+def test_time_lines_fit_each_width(browser, addresses):
+    page, seen = opened(browser, addresses("power test"))
+    for width in each_width(page):
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), width
+        for fold in page.locator("details").all():
+            fold.evaluate("fold => { fold.open = true; }")
+        lines = page.locator("svg.times")
+        assert lines.count() == 3
+        for line in lines.all():
+            box = line.bounding_box()
+            assert box["width"] >= 0.6 * (width - 60) and box["x"] + box["width"] <= width
+            # The labels that are shown do not overlap.
+            shown = [of.bounding_box() for of in line.locator("text.tick").all() if of.is_visible()]
+            ends = sorted((one["x"], one["x"] + one["width"]) for one in shown)
+            assert len(ends) >= 2 and all(first[1] < then[0] for first, then in pairwise(ends)), (width, ends)
+    assert seen == [page.url]
+    page.context.close()
+
+
+@pytest.mark.parametrize("name", [*PAGES, *DRAWINGS])
 def test_axe_finds_nothing_serious(browser, addresses, name):
     context = browser.new_context()
     context.add_init_script(WITHOUT_CHARTS)

@@ -2,6 +2,7 @@
 //!
 //! - [`nbd`]: the protocol as a state machine without I/O. Bytes go in; requests, and bytes to be sent, come out.
 //! - [`backend`]: what the server asks of the drive behind it, and how the drive answers.
+//! - `image` (Unix): an image in a file, units of which cannot be read.
 //! - [`memory`]: a drive that is nothing but memory: the server without a simulation.
 //! - `recording` (Unix): the file that records what a drive was given, as its journal.
 //! - [`player`]: playing such a file on a drive.
@@ -17,6 +18,8 @@ mod arena;
 pub mod backend;
 #[cfg(unix)]
 pub mod contents;
+#[cfg(unix)]
+pub mod image;
 pub mod memory;
 pub mod moments;
 pub mod nbd;

@@ -38,6 +38,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<replay::Replay>()?;
     #[cfg(unix)]
     module.add_class::<power_test::Cutter>()?;
+    #[cfg(target_os = "linux")]
+    module.add_class::<power_test::ImageServer>()?;
     module.add_function(wrap_pyfunction!(power_test::recording_moments, module)?)?;
     module.add_function(wrap_pyfunction!(replay::recording_header, module)?)?;
     module.add_class::<policy::Policy>()?;

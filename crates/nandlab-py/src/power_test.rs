@@ -61,8 +61,72 @@ pub(crate) fn recording_moments<'py>(
     Ok(out)
 }
 
+#[cfg(target_os = "linux")]
+pub(crate) use linux::ImageServer;
 #[cfg(unix)]
 pub(crate) use unix::Cutter;
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use super::RunError;
+    use nandlab_live::backend::Backend;
+    use nandlab_live::image::Image;
+    use nandlab_live::nbd::Export;
+    use nandlab_live::server::{Ended, Listener, Server, Settings, Stop};
+    use pyo3::prelude::*;
+    use std::path::PathBuf;
+    use std::thread::JoinHandle;
+
+    /// Serves an image over NBD, in a thread of its own; reads of its unreadable units fail. See
+    /// `nandlab_live::image::Image`.
+    #[pyclass(module = "nandlab._core")]
+    pub(crate) struct ImageServer {
+        #[pyo3(get)]
+        uri: String,
+        stop: Stop,
+        thread: Option<JoinHandle<()>>,
+    }
+
+    #[pymethods]
+    impl ImageServer {
+        /// `socket` is the path of a Unix socket for this user alone, and `unreadable` has addresses of units in bytes.
+        #[new]
+        fn new(path: PathBuf, socket: PathBuf, unit_bytes: u64, unreadable: Vec<u64>) -> PyResult<Self> {
+            let error = |text: String| RunError::new_err(format!("{}: {text}", path.display()));
+            if unit_bytes == 0 {
+                return Err(error("a unit has at least 1 byte".to_owned()));
+            }
+            let units = unreadable.iter().map(|offset| offset / unit_bytes).collect();
+            let mut image = Image::open(&path, unit_bytes, units).map_err(|of| error(of.to_string()))?;
+            let listener = Listener::unix(&socket).map_err(|of| error(of.to_string()))?;
+            let uri = listener.uri();
+            let mut export = Export::new(image.features());
+            export.description = "the image after a power cut".to_owned();
+            let mut server = Server::new(export, vec![listener], Settings::default())
+                .map_err(|of| error(of.to_string()))?;
+            let stop = server.stop();
+            let thread = std::thread::Builder::new()
+                .spawn(move || while matches!(server.run(&mut image), Ok(Ended::Interrupted)) {})
+                .map_err(|of| error(of.to_string()))?;
+            Ok(Self { uri, stop, thread: Some(thread) })
+        }
+
+        /// Ends the server.
+        fn close(&mut self, py: Python<'_>) {
+            self.stop.stop();
+            if let Some(thread) = self.thread.take() {
+                // A panic of the server is seen by its clients, whose connections end.
+                let _ = py.detach(|| thread.join());
+            }
+        }
+    }
+
+    impl Drop for ImageServer {
+        fn drop(&mut self) {
+            self.stop.stop();
+        }
+    }
+}
 
 #[cfg(unix)]
 mod unix {

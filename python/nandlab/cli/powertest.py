@@ -10,6 +10,7 @@ from nandlab import units
 from nandlab.cli.app import End, Parser, stop
 from nandlab.cli.output import fail, say, say_data, say_page
 from nandlab.cli.quantities import nanoseconds
+from nandlab.errors import OutputError
 from nandlab.presentation.model import counted
 from nandlab.whole import write_file
 
@@ -26,8 +27,11 @@ def add(parser: Parser) -> None:
         "the check runs on its files. A check fails with a status other than 0.",
         "Set-up and workload run in the mounted file system (needs root). $NANDLAB_ACK is a pipe: a line that the "
         "workload writes to it is acknowledged. The check runs in a copy of the recovered files; $NANDLAB_ACKED is a "
-        "file with the lines that were acknowledged before the cut, $NANDLAB_IMAGE the image, and $NANDLAB_LOST a file "
-        "with the ranges that cannot be read, which are zeros in the image.",
+        "file with the lines that were acknowledged before the cut, and $NANDLAB_IMAGE the image.",
+        "$NANDLAB_LOST is a file with the ranges that the drive cannot read: a line with offset and length in bytes "
+        "for each. They are zeros in the image, and I/O errors where it is served: at $NANDLAB_URI (NBD), and in the "
+        "file system, which is mounted from there if the command runs as root and nbdfuse is installed. $NANDLAB_URI "
+        "is empty where nothing is lost, except with --fs none, where the check may also open $NANDLAB_FILE.",
         "For each cut that breaks the check the command says whom the evidence blames: the drive, the file system or "
         "its mount options, or the program.",
         "Exit status: 0 when no cut broke the check, 4 when one did; otherwise see `nandlab --help`.",
@@ -41,9 +45,7 @@ nandlab powertest drive.toml --workload './insert.sh' --check './check.sh' --cut
     parser.add_sets()
     parser.add_argument("--setup", metavar="CMD", help="A command for the shell that prepares the data.")
     parser.add_argument("--workload", metavar="CMD", help="The command whose promises the check knows.")
-    parser.add_argument(
-        "--check", metavar="CMD", required=True, help="The command that fails when a promise is broken."
-    )
+    parser.add_argument("--check", metavar="CMD", help="The command that fails when a promise is broken.")
     parser.add_argument("--cuts", type=int, default=100, metavar="N", help="The number of power cuts; 100 when absent.")
     parser.add_argument(
         "--fs",
@@ -58,18 +60,24 @@ nandlab powertest drive.toml --workload './insert.sh' --check './check.sh' --cut
     parser.add_argument(
         "--second-cut", action="store_true", help="Power fails once more while the drive recovers, at a drawn time."
     )
-    parser.add_argument("--budget", metavar="T", help="The time for all cuts, such as 60s: as many as fit are made.")
+    parser.add_argument(
+        "--budget", metavar="T", help="The time for session and cuts, such as 60s: as many cuts as fit are made."
+    )
     parser.add_argument(
         "--check-limit", default="60s", metavar="T", help="The longest time of a check; 60s when absent."
     )
     parser.add_argument(
-        "--recording", type=Path, metavar="FILE", help="Cut the power in this recording, without running the workload."
+        "--recording",
+        type=Path,
+        metavar="FILE",
+        help="Cut the power in this recording, without running the workload. The spec has to be that of the recording.",
     )
     parser.add_argument(
         "--repeat",
         type=int,
         metavar="NUMBER",
-        help="Only make the image of the cut with this number again, with the same seed and number of cuts.",
+        help="Only make the image of the cut with this number again, and a page of the requests around it; with "
+        "--check, run it, too. The test is the one whose results are in --out.",
     )
     parser.add_argument("--jobs", type=int, metavar="N", help="Checks at the same time; one a processor when absent.")
     parser.add_argument(
@@ -90,19 +98,21 @@ def powertest(options: argparse.Namespace) -> End:
     limit_s = nanoseconds("--check-limit", options.check_limit) * 1e-9
     budget_s = None if options.budget is None else nanoseconds("--budget", options.budget) * 1e-9
     if options.repeat is not None:
-        place = test.repeat(
-            folder,
-            options.repeat,
-            check=options.check,
-            fs=options.fs,
-            seed=options.seed,
-            cuts=options.cuts,
-            limit_s=limit_s,
-            recording=options.recording,
-            second_cut=options.second_cut,
-        )
-        say(f"{place}: image, acked.txt, lost.txt")
-        return End()
+        place, checked = test.repeat(folder, options.repeat, check=options.check, check_limit_s=limit_s)
+        say(f"{place}: {', '.join(sorted(path.name for path in place.iterdir()))}")
+        if checked is not None:
+            say(
+                "the check passes"
+                if checked["passed"]
+                else f"the check fails: {checked['reason'] or checked['status']}"
+            )
+            for line in checked["output"].strip().splitlines():
+                say(f"  | {line}")
+        return End(BROKEN if checked is not None and not checked["passed"] else 0)
+    if options.check is None:
+        raise OutputError("--check is missing: the command that fails when a promise is broken")
+    if options.junit is not None and not options.junit.absolute().parent.is_dir():
+        raise OutputError(f"--junit: there is no folder {options.junit.parent}\n  remedy: create it, or name another")
     try:
         with CountProgress("powertest", stop, bar=not options.json) as shown:
 
@@ -128,7 +138,8 @@ def powertest(options: argparse.Namespace) -> End:
                 progress=progress,
             )
     except KeyboardInterrupt:
-        fail(f"{stop}: the recording {folder / test.RECORDING} is kept if it was complete (--recording)")
+        kept = options.recording or folder / test.RECORDING
+        fail(f"{stop}: go on with --recording {kept} if the session was complete")
         return End(stop.status)
     if options.junit is not None:
         write_file(options.junit, report.junit(result))

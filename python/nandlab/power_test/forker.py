@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from nandlab import _core
-from nandlab.power_test.checks import How, Outcome, check, file_of
+from nandlab.power_test.checks import How, Image, Outcome, check, file_of, note
 
 #: The strengths of promises that are put back for the third question.
 ACKNOWLEDGED = ("covered", "acknowledged")
@@ -41,11 +41,6 @@ def _second(job: dict[str, Any], number: int) -> int | None:
     return None if longest is None else random.Random(f"second cut {job['seed']} {number}").randint(0, longest)
 
 
-def _note(path: Path, text: str) -> None:
-    """Write a file of the temporary folder."""
-    path.write_text(text)
-
-
 class Images:
     """The images of one cut, in a folder of its own."""
 
@@ -56,19 +51,17 @@ class Images:
         # A check may start a program of another user in the files of the drive.
         self.folder.chmod(0o711)
         self.cut = cutter.cut(_second(job, number))
-        self.acked, self.lost = self.folder / "acked", self.folder / "lost"
-        _note(self.acked, "".join(f"{line}\n" for line in acked))
-        unit = self.cut["unit_bytes"]
-        _note(self.lost, "".join(f"{offset} {unit}\n" for offset in self.cut["unreadable"]))
+        self.acked = self.folder / "acked"
+        note(self.acked, "".join(f"{line}\n" for line in acked))
         self.count = 0
 
     def broken(self) -> list[int]:
-        """The numbers of the lost units that the drive may not lose: covered, or destroyed in flash.
+        """The numbers of the lost units that the drive may not lose: covered, or acknowledged and destroyed in flash.
 
         A write that no flush covers may be lost. Then the unit has its older data, but it does not become unreadable.
         """
         units = enumerate(self.cut["lost"])
-        return [n for n, unit in units if unit["promise"] == "covered" or (unit["destroyed"] and not unit["trim"])]
+        return [number for number, unit in units if unit["promise"] == "covered" or _is_destroyed(unit)]
 
     def numbers(self, promises: tuple[str, ...]) -> list[int]:
         """The numbers of the lost units about which such a promise is broken."""
@@ -77,11 +70,17 @@ class Images:
     def check(self, put_back: list[int], *, with_fsck: bool = False) -> Outcome:
         """Check the image with these lost units put back."""
         self.count += 1
-        image = self.folder / f"image-{self.count}"
-        self.cutter.image(os.fspath(image), put_back)
-        outcome = check(image, self.how, self.acked, self.lost, self.folder, with_fsck=with_fsck)
-        image.unlink(missing_ok=True)
+        image = self._image(self.folder / f"image-{self.count}", put_back)
+        outcome = check(image, self.how, self.acked, self.folder, with_fsck=with_fsck)
+        image.path.unlink(missing_ok=True)
         return outcome
+
+    def _image(self, path: Path, put_back: list[int]) -> Image:
+        """Write an image with these lost units put back, which can be read then."""
+        self.cutter.image(os.fspath(path), put_back)
+        there = {self.cut["lost"][number]["offset"] for number in put_back}
+        unreadable = [offset for offset in self.cut["unreadable"] if offset not in there]
+        return Image(path, self.cut["unit_bytes"], unreadable)
 
     def name(self, units: list[dict[str, Any]], put_back: list[int]) -> None:
         """Name the files of ext4 whose blocks the units are."""
@@ -94,15 +93,19 @@ class Images:
     def keep(self, place: Path) -> None:
         """Keep the image as it was at the cut, with the acknowledged lines and the unreadable ranges."""
         place.mkdir(parents=True, exist_ok=True)
-        for file in (self.acked, self.lost):
-            shutil.copy(file, place / f"{file.name}.txt")
-        image = place / "image"
-        image.unlink(missing_ok=True)
-        self.cutter.image(os.fspath(image), [])
+        shutil.copy(self.acked, place / "acked.txt")
+        (place / "image").unlink(missing_ok=True)
+        image = self._image(place / "image", [])
+        note(place / "lost.txt", image.ranges())
 
     def remove(self) -> None:
         """Remove what is in the folder."""
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _is_destroyed(unit: dict[str, Any]) -> bool:
+    """Whether a lost unit was acknowledged, had reached flash, and reads as an error since the cut."""
+    return unit["promise"] == "acknowledged" and unit["destroyed"] and not unit["trim"]
 
 
 #: Mount options with which a file system sends no flush.
@@ -116,12 +119,16 @@ def _blame(images: Images, first: Outcome, facts: dict[str, Any]) -> dict[str, A
     evidence: dict[str, Any] = {"repeats": not again.passed, "fsck": again.dirty, "with_covered": None}
     if again.passed:
         return {"verdict": "check", "evidence": evidence}
+    dirty = again.dirty or first.dirty
     covered = images.broken()
     evidence["put_back"] = len(covered)
     if covered:
-        evidence["with_covered"] = images.check(covered).passed
-        if evidence["with_covered"]:
+        restored = images.check(covered, with_fsck=True)
+        evidence["with_covered"] = restored.passed
+        if restored.passed:
             return {"verdict": "drive", "evidence": evidence}
+        # What the drive has lost is no damage by the file system.
+        evidence["fsck"] = dirty = restored.dirty
     acknowledged = images.numbers(ACKNOWLEDGED)
     whole = images.check(acknowledged) if len(acknowledged) > len(covered) else None
     evidence["with_acknowledged"] = None if whole is None else whole.passed
@@ -131,7 +138,7 @@ def _blame(images: Images, first: Outcome, facts: dict[str, Any]) -> dict[str, A
     evidence["no_flush"] = next((option for option in _NO_FLUSH if option in options), None)
     evidence["fsyncs"], evidence["flushes"] = facts.get("fsyncs"), facts.get("flushes")
     is_missing = evidence["with_acknowledged"] is True
-    if again.dirty or first.dirty or (is_missing and evidence["no_flush"]):
+    if dirty or (is_missing and evidence["no_flush"]):
         return {"verdict": "file system", "evidence": evidence}
     if evidence["fsyncs"] == 0:
         return {"verdict": "program", "evidence": evidence}
@@ -140,10 +147,16 @@ def _blame(images: Images, first: Outcome, facts: dict[str, Any]) -> dict[str, A
     return {"verdict": "program or file system", "evidence": evidence}
 
 
-def _minimise(images: Images, tries_max: int) -> dict[str, Any]:
-    """The smallest set of lost writes that still breaks the check: the others are put back (delta debugging)."""
+def _minimise(images: Images, tries_max: int, deadline_s: float | None = None) -> dict[str, Any]:
+    """The smallest set of lost writes that still breaks the check: the others are put back (delta debugging).
+
+    The search ends after so many images, and at the time `deadline_s` of this machine's clock.
+    """
     every = images.numbers(ACKNOWLEDGED)
     tries = 0
+
+    def has_ended() -> bool:
+        return tries >= tries_max or (deadline_s is not None and time.monotonic() >= deadline_s)
 
     def breaks(lost: list[int]) -> bool:
         nonlocal tries
@@ -152,14 +165,15 @@ def _minimise(images: Images, tries_max: int) -> dict[str, Any]:
         return not images.check([number for number in every if number not in missing]).passed
 
     if not every or breaks([]):
-        return {"lost": [], "tries": tries, "bounded": False, "needs_no_loss": True}
+        lost = [images.cut["lost"][number] for number in every]
+        return {"lost": [], "also_lost": lost, "tries": tries, "bounded": False, "needs_no_loss": True}
     left, parts = every, 2
-    while len(left) > 1 and tries < tries_max:
+    while len(left) > 1 and not has_ended():
         size = -(-len(left) // parts)
         groups = [left[at : at + size] for at in range(0, len(left), size)]
         rests = [[number for number in left if number not in set(group)] for group in groups]
         candidates = groups if parts == 2 else [*groups, *rests]
-        smaller = next((one for one in candidates if tries < tries_max and one and breaks(one)), None)
+        smaller = next((one for one in candidates if not has_ended() and one and breaks(one)), None)
         if smaller is not None:
             parts = 2 if smaller in groups else max(parts - 1, 2)
             left = smaller
@@ -170,7 +184,9 @@ def _minimise(images: Images, tries_max: int) -> dict[str, Any]:
     units = [images.cut["lost"][number] for number in left]
     if images.how.fs == "ext4":
         images.name(units, every)
-    return {"lost": units, "tries": tries, "bounded": tries >= tries_max, "needs_no_loss": False}
+    others = [images.cut["lost"][number] for number in every if number not in set(left)]
+    bounded = len(left) > 1 and has_ended()
+    return {"lost": units, "also_lost": others, "tries": tries, "bounded": bounded, "needs_no_loss": False}
 
 
 def _one(cutter: _core.Cutter, job: dict[str, Any], number: int, at: int, acked: list[str]) -> dict[str, Any]:
@@ -193,6 +209,7 @@ def _one(cutter: _core.Cutter, job: dict[str, Any], number: int, at: int, acked:
     try:
         if job["mode"] == "keep":
             images.keep(Path(job["kept"]) / f"cut-{number}")
+            result["lost_units"] = [lost[n] for n in images.numbers(ACKNOWLEDGED)][: job["units_max"]]
             return result
         # Nothing is lost in a control.
         outcome = images.check(images.numbers(ACKNOWLEDGED) if job["mode"] == "control" else [])
@@ -203,7 +220,7 @@ def _one(cutter: _core.Cutter, job: dict[str, Any], number: int, at: int, acked:
             result |= _blame(images, outcome, job["facts"])
             result["lost_units"] = lost[: job["units_max"]]
         if job["mode"] == "minimise" and not outcome.passed:
-            result["smallest"] = _minimise(images, job["tries_max"])
+            result["smallest"] = _minimise(images, job["tries_max"], job["deadline_s"])
         return result
     finally:
         images.remove()
@@ -214,12 +231,12 @@ def _child(work: Callable[[], dict[str, Any]], out: Path) -> None:
     status = 1
     try:
         part = out.with_suffix(".part")
-        _note(part, json.dumps(work()))
+        note(part, json.dumps(work()))
         part.rename(out)
         status = 0
     except BaseException:
         with contextlib.suppress(OSError):
-            _note(out.with_suffix(".error"), traceback.format_exc())
+            note(out.with_suffix(".error"), traceback.format_exc())
     finally:
         sys.stdout.flush()
         os._exit(status)
@@ -251,8 +268,8 @@ def main() -> None:
     acked: list[str] = job["acked"]
     deadline_s = job["deadline_s"]
     for number, at in job["instants"]:
-        # Checks that are running end.
-        if deadline_s is not None and time.monotonic() >= deadline_s:
+        # Checks that are running end, and a search ends by itself.
+        if job["mode"] != "minimise" and deadline_s is not None and time.monotonic() >= deadline_s:
             break
         is_on, count = cutter.advance(at)
         if not is_on:

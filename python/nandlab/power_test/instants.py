@@ -58,6 +58,25 @@ class Moments:
             line for _, line in self.acknowledged[: bisect.bisect_right(self.acknowledged, at, key=lambda of: of[0])]
         ]
 
+    def request_of(self, offset: int, length: int, at: int, promise: str) -> int | None:
+        """The number, from 0, of the newest write or TRIM of a byte of the unit, of those with a promise at a time.
+
+        `promise` is `covered`, `acknowledged` or `in_flight`, as of a lost unit.
+        """
+        flushed = -1
+        for number in range(bisect.bisect_right(self.requests, at, key=lambda of: of[0]) - 1, -1, -1):
+            _, op, first, size, fua = self.requests[number]
+            acknowledged = self.reached[number][0]
+            is_complete = acknowledged is not None and acknowledged <= at
+            if op == "flush" and is_complete:
+                flushed = max(flushed, self.requests[number][0])
+            if op not in ("write", "trim") or first >= offset + length or offset >= first + size:
+                continue
+            is_covered = is_complete and (fua or (acknowledged or 0) <= flushed)
+            if is_covered or (is_complete and promise == "acknowledged") or promise == "in_flight":
+                return number
+        return None
+
     def events(self, after: int, before: int) -> list[int]:
         """The times between two times at which something happens that a cut can meet."""
         times = {at for at, *_ in self.requests} | set(self.flushes)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 from nandlab import _core, units
 from nandlab.power_test.instants import Moments
+from nandlab.power_test.timeline import Around, around, before, timeline
 from nandlab.presentation.model import counted
 from nandlab.whole import write_file
 
@@ -18,10 +20,12 @@ if TYPE_CHECKING:
     from nandlab.reporting.content import Block, Cell, Page
 
 _FORMAT = 1
+#: Bytes of a logical block (LBA) of a drive without another word, as file systems count them.
+_SECTOR = 512
 #: What each verdict blames, and what it rests on.
 VERDICTS = {
-    "drive": "the drive: with the lost writes put back that a flush covers, or that the drive has destroyed in flash, "
-    "the check passes",
+    "drive": "the drive: with the writes put back that it may not lose the check passes; a flush covers them, or they "
+    "were acknowledged, had reached flash, and are destroyed there",
     "file system": "the file system or its mount options: its own check finds damage after its own recovery",
     "program or file system": "the program, or a file system that forgets an fsync: the file system is clean after its "
     "recovery, and nothing in an image tells the two apart",
@@ -29,8 +33,6 @@ VERDICTS = {
     "drive",
     "check": "the check: it fails once and passes once on the same image",
 }
-#: Requests shown before and after the smallest case.
-_SHOWN = 24
 
 
 def evidence_text(cut: Cut) -> str:
@@ -41,8 +43,8 @@ def evidence_text(cut: Cut) -> str:
         outcome = "passes" if evidence["with_covered"] else "still fails"
         put_back = evidence["put_back"]
         parts.append(
-            f"with {counted(put_back, 'write')} put back that a flush covers, or that the drive has destroyed, the "
-            f"check {outcome}"
+            f"with {counted(put_back, 'write')} put back that the drive may not lose (a flush covers it, or it was "
+            f"acknowledged and is destroyed in flash) the check {outcome}"
         )
     if evidence.get("with_acknowledged") is not None:
         outcome = (
@@ -83,6 +85,7 @@ def to_dict(result: PowerTest) -> dict[str, Any]:
         "simulated_s": result.simulated_s,
         "wall_s": round(result.wall_s, 3),
         "left_out": result.left_out,
+        "repeat": result.repeat,
         "controls": result.controls,
         "broken": len(result.broken),
         "verdicts": result.verdicts(),
@@ -152,14 +155,15 @@ def smallest_lines(result: PowerTest) -> list[str]:
         number = "unknown request" if unit["request"] is None else f"request {unit['request']:,}"
         kind = "TRIM undone" if unit["trim"] else "write lost"
         file = f", {unit['file']}" if unit.get("file") else ""
-        lines.append(f"  byte {unit['offset']:,}: {unit['promise']}, {kind}, {number}{file}")
+        where = f"LBA {unit['offset'] // _SECTOR:,} (byte {unit['offset']:,})"
+        lines.append(f"  {where}: {unit['promise']}, {kind}, {number}{file}")
     if len(case["lost"]) > 10:
         lines.append(f"  and {len(case['lost']) - 10:,} more")
     return lines
 
 
-def write(result: PowerTest, moments: Moments) -> None:
-    """Write all files of the result."""
+def write(result: PowerTest, moments: Moments, kept: Sequence[dict[str, Any]] = ()) -> None:
+    """Write all files of the result; `kept` has what the process that forks says of the cuts whose images are kept."""
     from nandlab.power_test.test import JUNIT, PAGE, RESULT
 
     write_file(result.path / RESULT, (json.dumps(to_dict(result), indent=2) + "\n").encode())
@@ -170,10 +174,40 @@ def write(result: PowerTest, moments: Moments) -> None:
         return
     from nandlab.reporting.render import html_of
 
-    write_file(result.path / PAGE, html_of(page_of(result, moments)).encode())
+    write_file(result.path / PAGE, html_of(page_of(result, moments, kept)).encode())
 
 
-def page_of(result: PowerTest, moments: Moments) -> Page:
+def write_cut(folder: Path, row: dict[str, Any], moments: Moments) -> None:
+    """Write the page of one cut: what is lost, and the requests around it."""
+    from nandlab.power_test.test import CUT_PAGE
+    from nandlab.reporting.content import Page, sections_of
+    from nandlab.reporting.extra import missing
+
+    if missing():
+        return
+    from nandlab.reporting.render import html_of
+
+    lost = ", ".join(f"{number:,} {promise.replace('_', ' ')}" for promise, number in row["lost"].items())
+    page = Page(
+        kind="powertest",
+        title=f"cut {row['number']:,}",
+        lead=f"The cut is {units.duration((row['at_ns'] - moments.begin) * 1e-9)} after the beginning of the workload, "
+        f"with {counted(row['acked'], 'acknowledged line')}. Lost units: {lost}. "
+        f"{counted(row['unreadable'], 'unit')} cannot be read.",
+        tiles=(),
+        notes=(),
+        sections=sections_of([("Requests", _of_kept(row, moments))]),
+        footer="its image is in the same folder",
+        version=_core.version(),
+    )
+    write_file(folder / CUT_PAGE, html_of(page).encode())
+
+
+def _of_kept(row: dict[str, Any], moments: Moments) -> list[Block | None]:
+    return requests_around(moments, around(moments, row["at_ns"], row["unit_bytes"], row["lost_units"]))
+
+
+def page_of(result: PowerTest, moments: Moments, kept: Sequence[dict[str, Any]] = ()) -> Page:
     """The page."""
     from nandlab.presentation import Figure as Tile
     from nandlab.reporting.content import Fold, Listing, Page, Span, Words, sections_of
@@ -191,7 +225,7 @@ def page_of(result: PowerTest, moments: Moments) -> Page:
         sections.append(
             ("Verdicts", [Listing(("verdict", "cuts", "it blames"), rows, numbers=frozenset({1}), stacks=True)])
         )
-        sections.append(("Smallest case", [*map(Words, smallest_lines(result)), _around(result, moments)]))
+        sections.append(("Smallest case", [*map(Words, smallest_lines(result)), *_smallest_case(result, moments)]))
         cells: list[tuple[Cell, ...]] = []
         for cut in broken[:200]:
             lost = ", ".join(f"{number:,} {promise.replace('_', ' ')}" for promise, number in cut.lost.items())
@@ -199,7 +233,11 @@ def page_of(result: PowerTest, moments: Moments) -> Page:
             verdict = Span(cut.verdict or "", "strong")
             cells.append((f"{cut.number}", when, verdict, evidence_text(cut), lost, (cut.output or cut.reason)[-300:]))
         heads = ("cut", "after the beginning", "verdict", "evidence", "lost units", "end of the check's output")
-        sections.append(("Broken cuts", [Listing(heads, tuple(cells), stacks=True)]))
+        details = [
+            Fold(f"Cut {row['number']}: the requests around it", tuple(filter(None, _of_kept(row, moments))))
+            for row in kept
+        ]
+        sections.append(("Broken cuts", [Listing(heads, tuple(cells), stacks=True), *details]))
     method = [
         f"The drive: {result.drive}. Power was cut at {counted(len(result.cuts), 'instant')} of "
         f"{units.duration(result.simulated_s)} of simulated time: a third each at any time, around completions of "
@@ -238,42 +276,42 @@ def _median(values: Sequence[float]) -> float:
     return sorted(values)[len(values) // 2] if values else 0.0
 
 
-def _around(result: PowerTest, moments: Moments) -> Block | None:
+def _smallest_case(result: PowerTest, moments: Moments) -> list[Block | None]:
     """The requests around the earliest broken instant."""
-    from nandlab.reporting.content import Listing, Span
-
     case = result.smallest
     if case is None:
-        return None
-    at = case["at_ns"]
-    first = next((n for n, of in enumerate(moments.requests) if of[0] > at), len(moments.requests))
-    lost, unit = {of["offset"] for of in case["lost"]}, case["unit_bytes"]
+        return []
+    shown = around(moments, case["at_ns"], case["unit_bytes"], case["lost"], case.get("also_lost", ()))
+    return requests_around(moments, shown)
+
+
+def requests_around(moments: Moments, shown: Around) -> list[Block | None]:
+    """A time line, and a table of the same requests."""
+    from nandlab.reporting.content import Listing, Span
+
+    at = shown.at
     rows: list[tuple[Cell, ...]] = []
-    for number in range(max(0, first - _SHOWN), min(len(moments.requests), first + 4)):
+    for number in shown.numbers:
         when, op, offset, length, fua = moments.requests[number]
-        is_lost = op == "write" and any(one < offset + length and offset < one + unit for one in lost)
         acknowledged, in_flash = moments.reached[number]
-        name = f"{op} FUA" if fua else op
+        lost = "lost" if number in shown.lost else "also lost" if number in shown.also_lost else ""
         rows.append(
             (
                 f"{number:,}",
-                name,
+                f"{op} FUA" if fua else op,
                 f"{offset:,}" if op != "flush" else "",
                 f"{length:,}" if op != "flush" else "",
-                _before(when, at),
-                _before(acknowledged, at),
-                _before(in_flash, at),
-                Span("lost", "strong") if is_lost else ("after the cut" if when > at else ""),
+                before(when, at),
+                before(acknowledged, at),
+                before(in_flash, at),
+                Span(lost, "strong") if lost else ("after the cut" if when > at else ""),
             )
         )
     heads = ("request", "operation", "byte", "bytes", "submitted", "acknowledged", "in flash", "")
     caption = "Times from the cut. Those after it are of the session, in which the power did not fail."
     numbers = frozenset({0, 2, 3, 4, 5, 6})
-    return Listing(heads, tuple(rows), "Requests around the cut", caption, numbers=numbers, stacks=True)
-
-
-def _before(when: int | None, at: int) -> str:
-    """A time from the cut."""
-    if when is None:
-        return ""
-    return f"+{units.duration((when - at) * 1e-9)}" if when >= at else f"-{units.duration((at - when) * 1e-9)}"
+    title = "Requests around the cut"
+    return [
+        timeline(moments, shown, "The requests on a time line"),
+        Listing(heads, tuple(rows), title, caption, numbers=numbers, stacks=True),
+    ]

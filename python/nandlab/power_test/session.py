@@ -27,15 +27,14 @@ _SYNCS = "fsync,fdatasync,sync,syncfs,msync,sync_file_range"
 _SHOWN = 2_000
 
 
-def needed(fs: str) -> list[str]:
-    """The programs that a power test with this file system needs and this machine does not have."""
-    words = {
-        "ext4": ["nbdfuse", "mkfs.ext4", "e2fsck", "debugfs"],
-        "xfs": ["nbdfuse", "mkfs.xfs", "xfs_repair"],
-        "btrfs": ["nbdfuse", "mkfs.btrfs", "btrfs"],
-        "none": [],
-    }
-    return [word for word in words[fs] if shutil.which(word) is None]
+def needed(fs: str, *, records: bool) -> list[str]:
+    """The programs that a power test with this file system needs and this machine does not have.
+
+    Without `records` the session is recorded already.
+    """
+    checks = {"ext4": ["e2fsck", "debugfs"], "xfs": ["xfs_repair"], "btrfs": ["btrfs"], "none": []}
+    words = checks[fs] + (["nbdfuse", f"mkfs.{fs}"] if records and fs != "none" else [])
+    return [word for word in words if shutil.which(word) is None]
 
 
 def record(
@@ -50,17 +49,11 @@ def record(
 ) -> dict[str, Any]:
     """Run set-up and workload on a live drive, and record the session in the new file `recording`.
 
-    Returns what is known of the session beside the recording: `mount_options`, and with strace `fsyncs`, the number of
-    calls of fsync and its like in the workload.
+    Returns what is known of the session beside the recording: `fs`, `mount_options`, and with strace `fsyncs`, the
+    number of calls of fsync and its like in the workload.
 
     Raises `OutputError` when a command fails, with its output.
     """
-    missing = needed(fs)
-    if missing:
-        raise OutputError(
-            f"{', '.join(missing)} missing: a power test with --fs {fs} needs it\n"
-            "  remedy: install it (Debian: libnbd-bin, e2fsprogs, xfsprogs, btrfs-progs)"
-        )
     if fs != "none" and os.geteuid() != 0:
         raise OutputError(
             f"--fs {fs}: a file system is mounted only by root\n  remedy: run as root; or --fs none, where the "
@@ -87,13 +80,13 @@ def record(
                 cwd = place
             if setup is not None:
                 _run("--setup", setup, env, cwd)
-                _sync(fs, place, file)
+            _sync(fs, place, file)
             drive.mark(BEGIN)
             fsyncs = _run("--workload", workload, env, cwd, calls=Path(folder) / "calls")
             drive.mark(END)
             _sync(fs, place, file)
             drive.mark(SYNCED)
-        return {"mount_options": mount_options, "fsyncs": fsyncs}
+        return {"fs": fs, "mount_options": mount_options, "fsyncs": fsyncs}
 
 
 @contextlib.contextmanager
@@ -105,7 +98,7 @@ def _mounted(drive: live.Drive, fs: str, options: str, place: Path) -> Iterator[
             yield None
         finally:
             drive.unmount()
-    elif shutil.which("nbdfuse") is not None and Path("/dev/fuse").exists():
+    elif live.can_be_file():
         with drive.as_file() as file:
             yield file
     else:

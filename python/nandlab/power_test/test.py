@@ -16,10 +16,10 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from nandlab import _core, memory
+from nandlab import _core, memory, units
 from nandlab.errors import OutputError
 from nandlab.power_test import session
-from nandlab.power_test.instants import Moments, choose
+from nandlab.power_test.instants import BEGIN, Moments, choose
 from nandlab.simulate import recorded_spec
 from nandlab.spec import Spec, read_spec
 from nandlab.whole import write_file
@@ -28,12 +28,16 @@ from nandlab.whole import write_file
 RECORDING, RESULT, JUNIT, PAGE = "session.rec", "powertest.json", "junit.xml", "powertest.html"
 #: What is known of the session beside its recording: the mount options, and the calls of fsync.
 FACTS = "session.json"
+#: The page of one cut, in its folder.
+CUT_PAGE = "cut.html"
 #: So many broken cuts, the first ones, keep their image.
 _KEPT = 3
 #: The most lost units that are listed for a cut.
 _UNITS_MAX = 1_000
 #: The most images that are checked to make a case smaller, and the most events that are tried before a cut.
 _TRIES_MAX, _EVENTS_MAX = 60, 100
+#: The time of these, as a share of the budget of the cuts.
+_SEARCH_SHARE = 0.5
 #: Checks at the same time: a kernel mounts one btrfs of an identity at a time, and has eight loop devices.
 _JOBS_MAX = {"btrfs": 1, "xfs": 8}
 #: The cuts of the first round of a test with a budget of time; each round has twice as many.
@@ -91,6 +95,8 @@ class PowerTest:
     #: Simulated time of the workload and of the sync after it.
     simulated_s: float
     check: str
+    #: What the image of a cut is made from again.
+    repeat: dict[str, Any] = field(default_factory=dict)
 
     @property
     def broken(self) -> list[Cut]:
@@ -143,17 +149,9 @@ def powertest(
     """
     begin = time.monotonic()
     facts: dict[str, Any] = {}
-    if fs not in _FILE_SYSTEMS:
-        raise OutputError(f"--fs: {fs} is none of {', '.join(_FILE_SYSTEMS)}")
-    if not 1 <= cuts <= 10_000_000:
-        raise OutputError(f"--cuts: {cuts} is not from 1 to 10,000,000")
-    if recording is None and workload is None:
-        raise OutputError(
-            "--workload is missing: the command whose promises the check knows\n  remedy: name it, or --recording"
-        )
-    if recording is None:
-        # A spec that is refused is so before anything is made of it.
-        read_spec(Path(spec), sets)
+    _check_arguments(fs, cuts, jobs, workload, setup, recording)
+    # A spec that is refused is so before anything is made of it.
+    asked = read_spec(Path(spec), sets)
     folder = Path(out) if out is not None else Path("out") / f"{Path(spec).stem}-powertest"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / RECORDING if recording is None else Path(recording)
@@ -165,8 +163,14 @@ def powertest(
         )
         write_file(path.with_name(FACTS), (json.dumps(facts) + "\n").encode())
     resolved, moments = _played(path)
-    with contextlib.suppress(OSError, ValueError):
-        facts = json.loads(path.with_name(FACTS).read_text())
+    if recording is not None:
+        _check_same(asked, resolved, path)
+        with contextlib.suppress(OSError, ValueError):
+            facts = json.loads(path.with_name(FACTS).read_text())
+        if facts.get("fs", fs) != fs:
+            raise OutputError(f"--fs: {path} was recorded with {facts['fs']}\n  remedy: --fs {facts['fs']}")
+        if mount_options:
+            facts["mount_options"] = mount_options
     flushes = sum(moments.begin <= at <= moments.end for at in moments.flushes)
     if moments.synced <= moments.begin:
         raise OutputError(
@@ -192,13 +196,19 @@ def powertest(
                     progress(len(done), cuts, number_broken)
             if budget_s is not None and time.monotonic() - begin >= budget_s:
                 break
-        job["deadline_s"] = None
+        if not done:
+            raise OutputError(
+                f"--budget: no cut fits into {units.duration(budget_s or 0.0)}, with the session and the controls\n"
+                f"  remedy: a longer one, or --recording {path}"
+            )
+        # The search for the smallest case ends, too.
+        job["deadline_s"] = None if budget_s is None else time.monotonic() + _SEARCH_SHARE * budget_s
         done.sort(key=lambda cut: cut.number)
         broken = [cut for cut in done if not cut.passed and cut.verdict != "check"]
         smallest = _smallest(job, moments, done, broken[0]) if broken else None
+        job["deadline_s"] = None
         kept = [(cut.number, cut.at_ns) for cut in done if not cut.passed][:_KEPT]
-        if kept:
-            list(_fork(job, "keep", kept))
+        rows = sorted(_fork(job, "keep", kept), key=itemgetter("number")) if kept else []
     result = PowerTest(
         path=folder,
         cuts=done,
@@ -212,10 +222,17 @@ def powertest(
         acknowledged=len(moments.acknowledged) - len(moments.lines_until(moments.begin - 1)),
         simulated_s=(moments.synced - moments.begin) * 1e-9,
         check=check,
+        repeat={
+            "recording": None if recording is None else os.fspath(path.absolute()),
+            "fs": fs,
+            "seed": seed,
+            "cuts": cuts,
+            "second_ns": job["second_ns"],
+        },
     )
     from nandlab.power_test.report import write
 
-    write(result, moments)
+    write(result, moments, rows)
     return result
 
 
@@ -317,10 +334,15 @@ def _controls(job: dict[str, Any], moments: Moments, *, second_cut: bool) -> dic
     for name, control in found.items():
         if not control["passed"]:
             output = control["output"].strip()
+            remedy = "correct --check or --setup: a check passes before the workload and after it"
+            if moments.begin == 0:
+                remedy += (
+                    f'; the recording has no mark "{BEGIN}", so the cuts begin with the session (nandlab live mark)'
+                )
             raise OutputError(
                 f"the check fails {name} of the workload, where nothing is lost: {control['reason'] or 'status'} "
                 f"{'' if control['reason'] else control['status']}\n{output}\n"
-                "  remedy: correct --check or --setup: a check passes before the workload and after it"
+                f"  remedy: {remedy}"
             )
     return found
 
@@ -332,33 +354,25 @@ def _smallest(job: dict[str, Any], moments: Moments, done: list[Cut], first: Cut
     step = max(1, -(-len(events) // _EVENTS_MAX))
     tried = events[::step]
     at = first.at_ns
+    count = 0
     for row in _fork(job, "try", list(enumerate(tried))):
+        count += 1
         if not row["passed"]:
             at = min(at, row["at_ns"])
     (found,) = _fork(job, "minimise", [(first.number, at)])
-    smallest = found.get("smallest") or {"lost": [], "tries": 0, "bounded": False, "needs_no_loss": True}
+    nothing = {"lost": [], "also_lost": [], "tries": 0, "bounded": False, "needs_no_loss": True}
+    smallest: dict[str, Any] = found.get("smallest") or nothing
     smallest |= {
         "unit_bytes": found["unit_bytes"],
         "cut": first.number,
         "at_ns": at,
         "after_ns": before,
         "events": len(events),
-        "events_tried": len(tried),
+        "events_tried": count,
     }
     for unit in smallest["lost"]:
-        unit["request"] = _request_of(moments, unit["offset"], found["unit_bytes"], at)
+        unit["request"] = moments.request_of(unit["offset"], found["unit_bytes"], at, unit["promise"])
     return smallest
-
-
-def _request_of(moments: Moments, offset: int, length: int, at: int) -> int | None:
-    """The number of the newest write or TRIM of a byte of the unit before a time, from 0."""
-    found = None
-    for number, (when, op, first, size, _) in enumerate(moments.requests):
-        if when > at:
-            break
-        if op in ("write", "trim") and first < offset + length and offset < first + size:
-            found = number
-    return found
 
 
 def _drive(settings: dict[str, Any]) -> str:
@@ -374,26 +388,80 @@ def _drive(settings: dict[str, Any]) -> str:
 
 
 def repeat(
-    folder: Path,
-    number: int,
-    *,
-    check: str,
-    fs: str,
-    seed: int,
-    cuts: int,
-    limit_s: float = 60.0,
-    recording: Path | None = None,
-    second_cut: bool = False,
-) -> Path:
-    """Make the image of one cut of a test again; returns the folder with it."""
-    path = recording or folder / RECORDING
+    folder: Path, number: int, *, check: str | None = None, check_limit_s: float = 60.0
+) -> tuple[Path, dict[str, Any] | None]:
+    """Make the image of one cut of the test in a folder again, and a page; returns the folder with them.
+
+    With `check`, a command, also returns `passed`, `status`, `output` and `reason` of the check on another such image.
+
+    Raises `OutputError` when there is no result of a power test, or no such cut.
+    """
+    try:
+        of = json.loads((folder / RESULT).read_text())["repeat"]
+    except (OSError, ValueError, KeyError):
+        raise OutputError(
+            f"--repeat: there is no result of a power test in {folder}\n  remedy: name its folder with --out"
+        ) from None
+    if not 0 <= number < of["cuts"]:
+        raise OutputError(f"--repeat: {number} is not from 0 to {of['cuts'] - 1}")
+    path = folder / RECORDING if of["recording"] is None else Path(of["recording"])
     _, moments = _played(path)
-    instants = choose(moments, cuts, seed)
-    if not 0 <= number < len(instants):
-        raise OutputError(f"--repeat: {number} is not from 0 to {len(instants) - 1}")
-    how = {"fs": fs, "command": check, "limit_s": limit_s, "folder": os.getcwd()}
-    with _job(path, moments, folder, how, 1, seed) as job:
-        if second_cut:
-            _controls(job, moments, second_cut=True)
-        list(_fork(job, "keep", [(number, instants[number])]))
-    return folder / f"cut-{number}"
+    instant = choose(moments, of["cuts"], of["seed"])[number]
+    how = {"fs": of["fs"], "command": check or "", "limit_s": check_limit_s, "folder": os.getcwd()}
+    with _job(path, moments, folder, how, 1, of["seed"]) as job:
+        job["second_ns"] = of["second_ns"]
+        (row,) = _fork(job, "keep", [(number, instant)])
+        (checked,) = [None] if check is None else _fork(job, "try", [(number, instant)])
+    from nandlab.power_test.report import write_cut
+
+    place = folder / f"cut-{number}"
+    write_cut(place, row, moments)
+    return place, checked
+
+
+def _check_arguments(
+    fs: str,
+    cuts: int,
+    jobs: int | None,
+    workload: str | None,
+    setup: str | None,
+    recording: str | os.PathLike[str] | None,
+) -> None:
+    """Refuse arguments that are no power test."""
+    if fs not in _FILE_SYSTEMS:
+        raise OutputError(f"--fs: {fs} is none of {', '.join(_FILE_SYSTEMS)}")
+    if not 1 <= cuts <= 10_000_000:
+        raise OutputError(f"--cuts: {cuts} is not from 1 to 10,000,000")
+    if jobs is not None and jobs < 1:
+        raise OutputError(f"--jobs: {jobs} is not at least 1")
+    if recording is None and workload is None:
+        raise OutputError(
+            "--workload is missing: the command whose promises the check knows\n  remedy: name it, or --recording"
+        )
+    for name, value in (("--workload", workload), ("--setup", setup)):
+        if recording is not None and value is not None:
+            raise OutputError(f"{name}: the recording has what it did\n  remedy: leave out {name}, or --recording")
+    missing = session.needed(fs, records=recording is None)
+    if missing:
+        raise OutputError(
+            f"{', '.join(missing)} missing: a power test with --fs {fs} needs it\n"
+            "  remedy: install it (Debian: libnbd-bin, e2fsprogs, xfsprogs, btrfs-progs)"
+        )
+    if fs in ("xfs", "btrfs") and os.geteuid() != 0:
+        raise OutputError(f"--fs {fs}: its images are mounted, which needs root\n  remedy: run as root, or use ext4")
+
+
+def _check_same(asked: Spec, recorded: Spec, path: Path) -> None:
+    """Refuse a spec other than that of the recording: the requests of one drive are no valid crash of another."""
+
+    def drive(spec: Spec) -> dict[str, Any]:
+        return {key: value for key, value in json.loads(spec.canonical_json()).items() if key != "workload"}
+
+    ours, theirs = drive(asked), drive(recorded)
+    differ = sorted(key for key in ours.keys() | theirs.keys() if ours.get(key) != theirs.get(key))
+    if differ:
+        raise OutputError(
+            f"{path} was recorded on another drive: {', '.join(differ)} of the spec differ, and what one drive was "
+            "given is no valid crash of another\n"
+            "  remedy: the spec and the --set of the recording; another drive needs a session of its own"
+        )

@@ -131,7 +131,44 @@ class Fold:
     text: str = ""
 
 
-Block = Words | Facts | Sheet | Listing | Drawing | Nothing | Columns | Fold
+@dataclass(frozen=True)
+class Lane:
+    """A request on a time line. Places are in percent of the width."""
+
+    name: str
+    #: The request with its times in words.
+    text: str
+    is_flush: bool
+    #: Whether it was submitted before the drawn time.
+    is_earlier: bool
+    begin: float
+    end: float
+    #: Where it was acknowledged, and where it was in flash; `None`: outside of the drawn time, or never.
+    acknowledged: float | None
+    in_flash: float | None
+    #: `lost`, `also lost` or nothing.
+    loss: str
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """Requests around an instant on a time line, a lane each."""
+
+    kind: ClassVar[str] = "timeline"
+    title: str
+    caption: str
+    #: The drawing in a sentence, for a screen reader.
+    label: str
+    lanes: tuple[Lane, ...]
+    #: The places of the instant and of completions of flushes.
+    cut: float
+    flushes: tuple[float, ...]
+    #: The labels of the axis with their places, and whether a narrow screen leaves them out.
+    ticks: tuple[tuple[float, str, bool], ...]
+    has_also_lost: bool
+
+
+Block = Words | Facts | Sheet | Listing | Drawing | Nothing | Columns | Fold | Timeline
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ mod checkpoint;
 #[cfg(target_os = "linux")]
 mod clients;
 mod handshake;
+#[cfg(target_os = "linux")]
+mod image;
 mod memory;
 #[cfg(unix)]
 mod recording;
