@@ -76,11 +76,13 @@ def _check(options: argparse.Namespace) -> End:
     if not options.names:
         raise OutputError("name a spec to check, such as examples/demo.toml")
     load_policies(options)
+    from nandlab.python_policies import cost_of_pts
+
     rows, lines = [], []
     problems, notes = [], []
     for file in map(Path, options.names):
         try:
-            checked = _read(file, options.sets)
+            checked = spec.read_unloaded(file, options.sets)
         except nandlab.NandlabError as error:
             problems.append(str(error))
             continue
@@ -105,6 +107,9 @@ def _check(options: argparse.Namespace) -> End:
             notes.append(
                 f'note: {file}: {slot} = "{name}": not loaded, parameters unchecked; name its file with --policy FILE'
             )
+        cost = cost_of_pts(checked)
+        if cost is not None:
+            notes.append(f"note: {file}: {cost}")
     if options.json:
         print(json.dumps(rows, indent=2))
     else:
@@ -115,18 +120,6 @@ def _check(options: argparse.Namespace) -> End:
     for i, problem in enumerate(problems):
         fail(f"\n{problem}" if i else problem)
     return End(2 if problems else 0)
-
-
-def _read(file: Path, sets: list[str]) -> spec.Spec:
-    """Read a spec; the names of policies that are not loaded are accepted, except typing errors of known names."""
-    import difflib
-
-    checked = spec.read_spec(file, sets, unloaded=True)
-    for slot, name in checked.unloaded:
-        known = [row["name"] for row in spec.policies() if row["slot"] == slot]
-        if difflib.get_close_matches(name, known, n=1, cutoff=0.85):
-            return spec.read_spec(file, sets)
-    return checked
 
 
 def _show(options: argparse.Namespace) -> End:

@@ -21,7 +21,7 @@ from nandlab.errors import OutputError
 from nandlab.power_test import session
 from nandlab.power_test.instants import Moments, choose
 from nandlab.simulate import recorded_spec
-from nandlab.spec import Spec, read_spec
+from nandlab.spec import Spec, read_live
 from nandlab.whole import write_file
 
 #: Files in the folder of a power test.
@@ -153,7 +153,7 @@ def powertest(
         )
     if recording is None:
         # A spec that is refused is so before anything is made of it.
-        read_spec(Path(spec), sets)
+        read_live(Path(spec), sets)
     folder = Path(out) if out is not None else Path("out") / f"{Path(spec).stem}-powertest"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / RECORDING if recording is None else Path(recording)

@@ -15,7 +15,7 @@ mod slots;
 
 pub(crate) use instance::raised;
 pub(crate) use random::Random;
-pub(crate) use slots::{Cache, CacheCounts, Lane};
+pub(crate) use slots::{Cache, CacheCounts, FlashRead, Lane};
 
 use crate::errors::RunError;
 use nandlab::base::policy::{ParamInfo, PolicyInfo, PolicySlot};
