@@ -19,6 +19,24 @@ class GreedyInPython:
 
 
 @nandlab.policy("gc.victim")
+class GreedyByLane:
+    """The block with the fewest valid units, found by the lane."""
+
+    def pick(self, lane):
+        return lane.least(lane.valid)
+
+
+@nandlab.policy("gc.victim")
+class CostBenefitByLane:
+    """The block with the largest age * (1 - u) / (2 u), found by the lane."""
+
+    def pick(self, lane):
+        used = lane.valid / lane.units
+        with np.errstate(divide="ignore"):
+            return lane.greatest((lane.now + 1 - lane.closed_at) * (1.0 - used) / (2.0 * used))
+
+
+@nandlab.policy("gc.victim")
 class FifoInPython:
     """The block that was filled first."""
 

@@ -1,5 +1,6 @@
 """Policies in Python: the results of built-in ones, their errors, their views, loading, identity, copies, workers."""
 
+import importlib.util
 import json
 import pickle
 import random
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import forks
 import nandlab
+import numpy as np
 import policies_in_python  # declares the policies
 import pytest
 from hypothesis import given, settings
@@ -70,6 +72,8 @@ TABLE = {
 #: Settings, slot, the policy in Python, the built-in one.
 PAIRS = [
     ({}, "gc.victim", "greedy-in-python", "greedy"),
+    ({}, "gc.victim", "greedy-by-lane", "greedy"),
+    ({}, "gc.victim", "cost-benefit-by-lane", "cost-benefit"),
     ({}, "gc.victim", "fifo-in-python", "fifo"),
     ({}, "gc.victim", "cost-benefit-in-python", "cost-benefit"),
     ({}, "gc.victim", "random-in-python", "random"),
@@ -406,6 +410,98 @@ def test_events_arrive_in_order_before_the_decision():
 
     run_with(Hears)
     assert len(heard) > 200
+
+
+def test_a_lane_finds_the_best_of_its_full_blocks():
+    draws = np.random.default_rng(1)
+    lanes = []
+
+    class Finds:
+        def pick(self, lane):
+            lanes.append(lane.number)
+            full = np.flatnonzero(lane.state == lane.FULL)
+            assert lane.full.tolist() == full.tolist()
+            for dtype in ("f8", "f4", "u8", "i8", "u4", "i4", "u2", "u1"):
+                # Equal scores are frequent.
+                scores = draws.integers(0, 30, size=2 * len(lane)).astype(dtype)
+                for one in (scores[: len(lane)], scores[::2], scores[: len(lane)].tolist()):
+                    of_full = np.asarray(one)[full]
+                    assert lane.least(one) == full[of_full.argmin()]
+                    assert lane.greatest(one) == full[of_full.argmax()]
+            for one in (lane.valid, lane.closed_at, lane.erases, lane.reads, lane.linked, lane.units):
+                assert lane.least(one) == full[one[full].argmin()]
+                assert lane.greatest(one) == full[one[full].argmax()]
+            negative = np.where(np.arange(len(lane)) % 2, np.nan, -1.5 * np.arange(len(lane)))
+            of_full = negative[full]
+            assert lane.least(negative) == full[np.nanargmin(of_full)]
+            assert lane.greatest(negative) == full[np.nanargmax(of_full)]
+            assert lane.least(np.full(len(lane), np.nan)) is None
+            for wrong, text in ((negative[1:], "expected an array of 48 scores"), (["a"] * 48, "could not convert")):
+                with pytest.raises(ValueError, match=text):
+                    lane.least(wrong)
+            return lane.least(lane.valid)
+
+    assert run_with(Finds, sets={"workload.synthetic.requests": 3000}).complete and set(lanes) == {0, 1, 2, 3}
+
+    seen = []
+
+    class Keeps:
+        def pick(self, lane):
+            seen.append(lane)
+            return lane.least(lane.valid)
+
+    with pytest.raises(nandlab.RunError, match="it has kept a view"):
+        run_with(Keeps)
+    for look in (lambda lane: lane.full, lambda lane: lane.least(lane.valid), lambda lane: lane.greatest([1.0] * 48)):
+        with pytest.raises(ValueError, match="during the call of pick"):
+            look(seen[0])
+
+
+def test_the_arrays_of_a_batch_may_be_kept():
+    class Keeps:
+        def __init__(self):
+            self.arrays, self.copies = [], []
+
+        def on_events(self, kinds, slots, lpns):
+            for array in (kinds, slots[1:], memoryview(lpns)):
+                if self.random.below(3) == 0:
+                    self.arrays.append(array)
+                    self.copies.append(np.array(array))
+            lpns[:] = 0  # The arrays are the policy's own.
+
+        def pick(self, cache):
+            for array, copy in zip(self.arrays[-30:], self.copies[-30:], strict=True):
+                assert np.array_equal(array, copy) or isinstance(array, memoryview)
+            return cache.least_recently_used
+
+    assert run_with(Keeps, "cache.eviction", EVICTING).complete
+
+
+PAGES = sorted((Path(__file__).parents[2] / "docs/reference/python-policies").glob("*-*.md"))
+#: The settings with which the example of a page decides.
+OF_PAGE = {
+    "gc-victim": {},
+    "cache-eviction": EVICTING,
+    "cache-sync": CACHE,
+    "ecc-start": OLD,
+    "migration-policy": COPYBACK,
+    "map-eviction": {"ftl.map.demand.cache": "4KiB"},
+}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[page.stem for page in PAGES])
+def test_the_examples_of_the_pages_run(page, tmp_path):
+    for number, part in enumerate(page.read_text().split("```python\n")[1:]):
+        code = part.split("```")[0]
+        if "import numba" in code and importlib.util.find_spec("numba") is None:
+            continue
+        file = tmp_path / f"example_{page.stem.replace('-', '_')}_{number}.py"
+        file.write_text(code)
+        known = {(policy.slot, policy.name) for policy in nandlab._core.declared_policies()}
+        python_policies.load_files([file])
+        (policy,) = [one for one in nandlab._core.declared_policies() if (one.slot, one.name) not in known]
+        name = {policy.name: {"limit": 2}} if policy.slot == "migration.policy" else policy.name
+        assert nandlab.run(nandlab.load(SPEC, {**OF_PAGE[page.stem], policy.slot: name})).complete
 
 
 def test_a_policy_of_start_levels_sees_the_read():
