@@ -828,6 +828,28 @@ def test_the_identity_has_what_decisions_depend_on(lab):
         assert len({first[number], *(one[number] for one in changed)}) == 6
 
 
+WEIGHT = 1
+
+
+def test_a_spec_has_the_identity_at_the_time_at_which_it_is_loaded():
+    global WEIGHT
+
+    @nandlab.policy("gc.victim", "weighs", files=[__file__])
+    class Weighs:
+        def pick(self, lane):
+            return lane.least(lane.valid * WEIGHT)
+
+    def loaded():
+        return nandlab.load(SPEC, {"gc.victim": "weighs"}).hash
+
+    first = loaded()
+    assert loaded() == first
+    WEIGHT = 2
+    second = loaded()
+    WEIGHT = 1
+    assert second != first and loaded() == first
+
+
 def test_the_identity_has_closures_and_bases():
     def declare(bound):
         class Base:
@@ -842,6 +864,33 @@ def test_the_identity_has_closures_and_bases():
         hashes.append(nandlab.load(SPEC, {"gc.victim": "user"}).hash)
     # `type` leaves no source text, so no two declarations are the same.
     assert len(set(hashes)) == 3
+
+
+def test_the_identity_has_the_version_of_numba_and_the_functions_that_it_compiles(monkeypatch):
+    """A function of numba is an object of its own, with the function that it was made from."""
+
+    def least(valid):
+        return int(valid.argmin())
+
+    compiled = type("CPUDispatcher", (), {"__module__": "numba.core.registry"})()
+    compiled.py_func = least
+
+    class Compiled:
+        def pick(self, lane):
+            return compiled(lane.valid)
+
+    def digest(version):
+        monkeypatch.setattr(python_policies, "_version", lambda name: version if name == "numba" else "1")
+        return python_policies._Identity(Compiled, []).digest()
+
+    first = digest("0.61.0")
+    assert digest("0.61.0") == first and digest("0.61.1") != first
+
+    def least(valid):
+        return int(valid.argmax())
+
+    compiled.py_func = least
+    assert digest("0.61.0") != first
 
 
 def test_a_policy_without_source_is_never_found_again(lab):

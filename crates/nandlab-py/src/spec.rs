@@ -51,6 +51,9 @@ impl Spec {
         policies: Option<Vec<Py<Policy>>>,
         unloaded: bool,
     ) -> PyResult<Self> {
+        if policies.is_none() && policy::are_declared() {
+            py.import("nandlab.python_policies")?.call_method1("refresh", (text, sets.clone()))?;
+        }
         let source =
             Source { text: text.to_owned(), name: name.to_owned(), dir: dir.to_owned(), sets, unloaded };
         Self::read(py, source, policy::available(policies))

@@ -146,6 +146,11 @@ fn declared() -> Vec<Arc<Py<Policy>>> {
     DECLARED.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
+/// Whether this process has declared a class.
+pub(crate) fn are_declared() -> bool {
+    !DECLARED.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+}
+
 /// Specs that are loaded from now on may name a class. It takes the place of an earlier one with its slot and name.
 #[pyfunction]
 pub(crate) fn declare_policy(policy: Py<Policy>) {
