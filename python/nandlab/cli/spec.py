@@ -123,7 +123,7 @@ def _check(options: argparse.Namespace) -> End:
 
 
 def _show(options: argparse.Namespace) -> End:
-    checked = spec.read_spec(options.spec, options.sets)
+    checked = spec.read_unloaded(options.spec, options.sets)
     say_data(checked.canonical_json() if options.json else checked.to_toml())
     return End()
 
@@ -131,7 +131,7 @@ def _show(options: argparse.Namespace) -> End:
 def _fit(options: argparse.Namespace) -> End:
     if not options.times > 0:
         raise OutputError(f"--times: expected a number above 0, found {options.times:g}")
-    checked = spec.read_spec(options.spec, options.sets)
+    checked = spec.read_unloaded(options.spec, options.sets)
     fitted = spec.fit(checked, options.times)
     if options.json:
         print(json.dumps(fitted._asdict(), indent=2))
