@@ -1,7 +1,7 @@
 """The exported names of the package; each name is imported at its first use."""
 
 from . import live, trace
-from ._core import Cache, CacheCounts, Lane, NandlabError, RunError, SpecError, TraceError
+from ._core import Cache, CacheCounts, FlashRead, Lane, NandlabError, RunError, SpecError, TraceError
 from .calibration import Calibration, calibrate
 from .comparison import Comparison, compare
 from .drive import CachePages, Capacitor, Completion, Drive
@@ -29,6 +29,7 @@ __all__ = [
     "Comparison",
     "Completion",
     "Drive",
+    "FlashRead",
     "Lane",
     "Life",
     "LifeStopped",

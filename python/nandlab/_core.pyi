@@ -51,6 +51,8 @@ class Spec:
     @property
     def unloaded(self) -> list[tuple[str, str]]: ...
     @property
+    def pts_victims(self) -> int | None: ...
+    @property
     def logical_bytes(self) -> int: ...
     @property
     def raw_bytes(self) -> int: ...
@@ -150,6 +152,17 @@ class Lane:
     @property
     def units(self) -> npt.NDArray[np.uint32]:
         """Units of the block."""
+    @property
+    def full(self) -> npt.NDArray[np.int64]:
+        """The numbers of the full blocks, in rising order; a copy."""
+    def least(self, scores: npt.ArrayLike) -> int | None:
+        """The first of the full blocks with the least score, of an array with a score for each block of the lane.
+
+        `None` without a full block. A block whose score is NaN is not taken. Raises `ValueError` for another number of
+        scores, and outside of the call of `pick`.
+        """
+    def greatest(self, scores: npt.ArrayLike) -> int | None:
+        """The first of the full blocks with the greatest score, as `least`."""
     def __len__(self) -> int: ...
 
 class Cache:
@@ -197,6 +210,54 @@ class CacheCounts:
     @property
     def oldest_is_cold(self) -> bool | None:
         """Whether the least recently used dirty unit is cold; `None` if every dirty unit is being written back."""
+
+class FlashRead:
+    """A read of a unit, as a policy of `ecc.start` sees it. Of the levels that are remembered, 0 is one not known."""
+
+    SLC: int
+    LSB: int
+    CSB: int
+    MSB: int
+
+    @property
+    def now(self) -> int:
+        """Simulated time in nanoseconds."""
+    @property
+    def lpn(self) -> int:
+        """The logical page number of the unit."""
+    @property
+    def block(self) -> int:
+        """The number of the unit's block in the drive."""
+    @property
+    def unit(self) -> int:
+        """The number of the unit in its block."""
+    @property
+    def kind(self) -> int:
+        """The kind of the page: `FlashRead.SLC`, `LSB`, `CSB` or `MSB`."""
+    @property
+    def reads(self) -> int:
+        """Reads of the block since its last erase."""
+    @property
+    def erases(self) -> int:
+        """P/E cycles of the block."""
+    @property
+    def age_s(self) -> int:
+        """The age of the data in seconds."""
+    @property
+    def levels(self) -> int:
+        """The number of read levels."""
+    @property
+    def unit_level(self) -> int:
+        """The level in the unit's map entry."""
+    @property
+    def block_level(self) -> int:
+        """The level that last decoded a unit of the block."""
+    @property
+    def drive_level(self) -> int:
+        """The level that last decoded a unit of the drive."""
+    @property
+    def needed(self) -> int:
+        """The lowest level that decodes the unit, `levels` + 1 if none does. A real controller cannot know it."""
 
 class Codec:
     def __init__(self, rate: str, data_bytes: int, file: str | Path | None = None, iterations: int = 30) -> None: ...

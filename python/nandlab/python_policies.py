@@ -26,15 +26,20 @@ import sysconfig
 import traceback
 import types
 import uuid
+import weakref
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from nandlab import _core
+from nandlab import _core, units
 from nandlab.errors import OutputError, os_error_text, shown
 
 #: The folder of this package.
 _PACKAGE = Path(__file__).parent
+
+#: About the time of a call that picks a victim among 512 blocks in numpy, in microseconds; the page on policies in
+#: Python has the measured times.
+_CALL_US = 20
 
 #: A class that decides for a slot.
 _Class = TypeVar("_Class", bound=type)
@@ -42,6 +47,7 @@ _Class = TypeVar("_Class", bound=type)
 #: The methods without which a class cannot decide for a slot.
 _NEEDED = {
     "gc.victim": ("pick",),
+    "ecc.start": ("start",),
     "cache.eviction": ("pick",),
     "cache.sync": (),
     "migration.policy": ("copies_back",),
@@ -83,26 +89,43 @@ def policy(
     def declare(cls: _Class) -> _Class:
         kebab = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|_+", "-", cls.__name__).strip("-").lower()
         place = _place(cls)
+        named_files: list[str | os.PathLike[str]] = [files] if isinstance(files, (str, os.PathLike)) else list(files)
         try:
-            declared = _core.Policy(
-                slot,
-                name or kebab,
-                (inspect.getdoc(cls) or "a policy in Python").splitlines()[0],
-                _params(cls),
-                cls,
-                _Identity(cls, files).digest(),
-                place,
-                copies,
-            )
+            about = (inspect.getdoc(cls) or "a policy in Python").splitlines()[0]
+            identity = _Identity(cls, named_files)
+            digest = identity.digest()
+            declared = _core.Policy(slot, name or kebab, about, _params(cls), cls, digest, place, copies)
             for method in _NEEDED.get(slot, ()):
                 if not callable(getattr(cls, method, None)):
                     raise ValueError(f"a policy of {slot} needs the method {method}")
         except ValueError as error:
             raise ValueError(f"{place[0]}:{place[1]}: {cls.__name__}: {error}") from None
         _core.declare_policy(declared)
+        # What is not known has no second identity.
+        _files[slot, declared.name] = None if identity.unknown else named_files
         return cls
 
     return declare
+
+
+#: By slot and name, the files that a declared class reads; `None` if its identity is not known.
+_files: dict[tuple[str, str], list[str | os.PathLike[str]] | None] = {}
+
+
+def refresh(text: str, sets: Iterable[str]) -> None:
+    """Give the classes that a spec may name their present identities: values of globals may have changed.
+
+    `text` and `sets` are those of the spec.
+    """
+    words = "\n".join((text, *sets))
+    for policy in _core.declared_policies():
+        files = _files.get((policy.slot, policy.name))
+        if files is None or policy.name not in words:
+            continue
+        identity = _Identity(policy.class_, files).digest()
+        slot, name, about, params, cls, before, place, copies = policy.arguments
+        if identity != before:
+            _core.declare_policy(_core.Policy(slot, name, about, params, cls, identity, place, copies))
 
 
 def _place(cls: type) -> tuple[str, int]:
@@ -142,6 +165,10 @@ _STANDARD = tuple(os.path.realpath(sysconfig.get_path(name)) for name in ("stdli
 _INSTALLED = tuple({os.path.realpath(sysconfig.get_path(name)) for name in ("purelib", "platlib")})
 #: Attributes of a class that Python sets.
 _SET_BY_PYTHON = {"__dict__", "__weakref__", "__module__", "__doc__", "__annotations__", "__qualname__"}
+
+
+#: The source texts of classes and functions.
+_sources: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
 
 
 def _is_below(file: str, folders: tuple[str, ...]) -> bool:
@@ -195,7 +222,10 @@ class _Identity:
 
     def _source(self, thing: Any, where: str) -> None:
         try:
-            self._parts[f"source {where}"] = inspect.getsource(thing)
+            # The text on disk may have changed since.
+            if thing not in _sources:
+                _sources[thing] = inspect.getsource(thing)
+            self._parts[f"source {where}"] = _sources[thing]
         except (OSError, TypeError):
             self.unknown.append(f"there is no source text of {where}")
 
@@ -339,6 +369,20 @@ def _import_error(path: Path, error: Exception) -> str:
     line = frames[-1].lineno if frames else getattr(error, "lineno", None)
     where = f"{path}:{line}" if line else str(path)
     return f"{where}: {type(error).__name__}: {error}\n  remedy: correct the file"
+
+
+def cost_of_pts(spec: _core.Spec) -> str | None:
+    """What a policy in Python costs in preconditioning by `pts`, as a note; `None` for a spec without both."""
+    victims = spec.pts_victims
+    named = [*((policy.slot, policy.name) for policy in spec.policies), *spec.unloaded]
+    names = [name for slot, name in named if slot == "gc.victim"]
+    if victims is None or not names:
+        return None
+    least_s = units.number(victims * _CALL_US * 1e-6)
+    return (
+        f'precondition.method = "pts" picks more than {units.count(victims)} victims before the run, each by a call of '
+        f'gc.victim = "{names[0]}": {least_s} s at {_CALL_US} us a call, times the write amplification'
+    )
 
 
 def packed(policies: list[_core.Policy]) -> bytes | None:

@@ -50,6 +50,29 @@ def read_spec(path: Path, sets: Sets = (), *, unloaded: bool = False) -> Spec:
     return _core.Spec.load(_read_text(path), path.name, directory, set_arguments(sets), unloaded=unloaded)
 
 
+def read_unloaded(path: Path, sets: Sets = ()) -> Spec:
+    """As `read_spec`; names of policies that are not loaded are accepted, except typing errors of known names."""
+    import difflib
+
+    checked = read_spec(path, sets, unloaded=True)
+    for slot, name in checked.unloaded:
+        known = [row["name"] for row in policies() if row["slot"] == slot]
+        if difflib.get_close_matches(name, known, n=1, cutoff=0.85):
+            return read_spec(path, sets)
+    return checked
+
+
+def read_live(path: Path, sets: Sets = ()) -> Spec:
+    """The spec of a live drive, which takes built-in policies only. Raises `OutputError` for others."""
+    checked = read_unloaded(path, sets)
+    for slot, name in [*((policy.slot, policy.name) for policy in checked.policies), *checked.unloaded]:
+        raise OutputError(
+            f'{path.name}: {slot} = "{name}" is no built-in policy, and a live drive takes no policies in Python: '
+            "replies would wait for the interpreter\n  remedy: one of the policies of `nandlab spec policies`"
+        )
+    return checked
+
+
 def set_arguments(sets: Sets) -> list[str]:
     """Overrides as strings `key=value`, with the value in TOML."""
     if isinstance(sets, str):

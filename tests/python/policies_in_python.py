@@ -19,6 +19,24 @@ class GreedyInPython:
 
 
 @nandlab.policy("gc.victim")
+class GreedyByLane:
+    """The block with the fewest valid units, found by the lane."""
+
+    def pick(self, lane):
+        return lane.least(lane.valid)
+
+
+@nandlab.policy("gc.victim")
+class CostBenefitByLane:
+    """The block with the largest age * (1 - u) / (2 u), found by the lane."""
+
+    def pick(self, lane):
+        used = lane.valid / lane.units
+        with np.errstate(divide="ignore"):
+            return lane.greatest((lane.now + 1 - lane.closed_at) * (1.0 - used) / (2.0 * used))
+
+
+@nandlab.policy("gc.victim")
 class FifoInPython:
     """The block that was filled first."""
 
@@ -251,3 +269,90 @@ class NeverCopy:
 
     def copies_back(self, is_urgent, buffer):
         return False
+
+
+@nandlab.policy("ecc.start")
+class FirstInPython:
+    """Level 1."""
+
+    def start(self, read):
+        return 1
+
+
+@nandlab.policy("ecc.start")
+class IdealInPython:
+    """The needed level."""
+
+    def start(self, read):
+        return min(read.needed, read.levels)
+
+
+@nandlab.policy("ecc.start")
+class LastLevelInPython:
+    """The level in the unit's map entry."""
+
+    def start(self, read):
+        return max(read.unit_level, 1)
+
+
+@nandlab.policy("ecc.start")
+class BlockLevelInPython:
+    """The level in the unit's map entry, or else that of its block."""
+
+    loads_block_level = True
+
+    def start(self, read):
+        return read.unit_level or read.block_level or 1
+
+
+@nandlab.policy("ecc.start")
+class LastGoodInPython:
+    """The level that last decoded a unit of the block."""
+
+    def start(self, read):
+        return max(read.block_level, 1)
+
+
+@nandlab.policy("ecc.start")
+class LastGoodByEvents:
+    """The level that last decoded a unit of the block, from the events."""
+
+    def __init__(self):
+        self.good = {}
+
+    def on_decoded(self, block, level):
+        self.good[block] = level
+
+    def on_erased(self, block, _):
+        self.good.pop(block, None)
+
+    def start(self, read):
+        level = self.good.get(read.block, 1)
+        assert level == max(read.block_level, 1)
+        return level
+
+
+@nandlab.policy("ecc.start")
+class DriveLevelInPython:
+    """The level that last decoded a unit of the drive, from batches of events."""
+
+    def __init__(self):
+        self.level = 1
+
+    def on_events(self, kinds, blocks, levels):
+        decoded = levels[kinds == 0]
+        self.level = int(decoded[-1]) if len(decoded) else self.level
+
+    def start(self, read):
+        assert self.level == max(read.drive_level, 1)
+        return self.level
+
+
+@nandlab.policy("ecc.start")
+class TableInPython:
+    """Level 5 for data that is a week old, level 3 from 9,001 P/E cycles on."""
+
+    def start(self, read):
+        if read.age_s >= 7 * 86_400 and read.erases >= 9_000:
+            return 5
+        return 3 if read.erases >= 9_001 else 2

@@ -34,6 +34,7 @@ WRAPPED = {
     "Lane": "Lane",
     "Cache": "Cache",
     "CacheCounts": "CacheCounts",
+    "FlashRead": "FlashRead",
     "parquet_file": "RunResult.save",
     "Run": "run",
     "Result": "RunResult",

@@ -1,5 +1,6 @@
 """Policies in Python: the results of built-in ones, their errors, their views, loading, identity, copies, workers."""
 
+import importlib.util
 import json
 import pickle
 import random
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import forks
 import nandlab
+import numpy as np
 import policies_in_python  # declares the policies
 import pytest
 from hypothesis import given, settings
@@ -37,9 +39,41 @@ PTS = {"precondition.method": "pts"}
 EVICTING = {**CACHE, "cache.sync": "punctual"}
 COPYBACK = {"cache.size": "1MiB", "cache.sync": "greedy", "workload.arrival": {"iops": 1000}}
 
+#: Data of a year, and data that ages fast, on a worn drive: read levels 1 to 6.
+OLD = {
+    "ecc.levels": "laldpc",
+    "reliability.rber.vth.cell_to_cell": 0.05,
+    "drive.endurance": 20000,
+    "reliability.pe_cycles": 9000,
+    "reliability.retention": "365d",
+    "reliability.clock_scale": 1e8,
+    "precondition.method": "fill",
+}
+#: Data of a month on 3D TLC with a read-retry table, whose entries wrap around.
+RETRY = {
+    "drive.cell": "3d-tlc",
+    "drive.layers": 4,
+    "drive.pages_per_block": 48,
+    "ecc.levels.retry": {"rber_max": 0.0088, "entries": {"steps": 32, "size": 1.3}},
+    "reliability.rber.vth-tlc": {"sigma": 0.92, "shift": 0.2, "early": {"loss": 3.0}, "layers": {"ratio": 1.5}},
+    "reliability.pe_cycles": 1000,
+    "reliability.retention": "30d",
+    "reliability.clock_scale": 1e8,
+    "workload.synthetic.requests": 2000,
+    "workload.synthetic.read_fraction": 0.9,
+}
+DEMAND = {"ftl.map.demand": {"cache": "4KiB", "eviction": "read-level"}, "precondition.used": 0.8}
+TABLE = {
+    "rows": [
+        {"pe": pe, "age": age, "level": level} for pe, age, level in ((0, "0s", 2), (9001, "0s", 3), (9000, "7d", 5))
+    ]
+}
+
 #: Settings, slot, the policy in Python, the built-in one.
 PAIRS = [
     ({}, "gc.victim", "greedy-in-python", "greedy"),
+    ({}, "gc.victim", "greedy-by-lane", "greedy"),
+    ({}, "gc.victim", "cost-benefit-by-lane", "cost-benefit"),
     ({}, "gc.victim", "fifo-in-python", "fifo"),
     ({}, "gc.victim", "cost-benefit-in-python", "cost-benefit"),
     ({}, "gc.victim", "random-in-python", "random"),
@@ -57,7 +91,21 @@ PAIRS = [
     (COPYBACK, "migration.policy", {"rcopyback-in-python": {"limit": 2}}, {"rcopyback": {"limit": 2}}),
     (COPYBACK, "migration.policy", {"rcopyback-greedy-in-python": {"limit": 2}}, {"rcopyback-greedy": {"limit": 2}}),
     ({}, "ftl.map.demand", {"cache": "4KiB", "eviction": "map-lru-in-python"}, {"cache": "4KiB", "eviction": "lru"}),
+    (OLD, "ecc.start", "first-in-python", "first"),
+    (OLD, "ecc.start", "ideal-in-python", "ideal"),
+    (OLD, "ecc.start", "last-level-in-python", "last-level"),
+    ({**OLD, **DEMAND}, "ecc.start", "last-level-in-python", "last-level"),
+    (OLD, "ecc.start", "block-level-in-python", "block-level"),
+    ({**OLD, **DEMAND}, "ecc.start", "block-level-in-python", "block-level"),
+    (OLD, "ecc.start", "last-good-in-python", "last-good"),
+    (OLD, "ecc.start", "last-good-by-events", "last-good"),
+    (RETRY, "ecc.start", "last-good-in-python", "last-good"),
+    (RETRY, "ecc.start", "last-level-in-python", "last-level"),
+    (OLD, "ecc.start", "drive-level-in-python", "drive-level"),
+    (OLD, "ecc.start", "table-in-python", {"table": TABLE}),
 ]
+#: Notes that name the policy, or that a policy from outside does not have.
+OF_THE_POLICY = {"same-as-greedy", "always-from-first", "first-level-only"}
 
 
 def outcome(result, folder):
@@ -69,7 +117,7 @@ def outcome(result, folder):
     summary = json.loads(files.pop("summary.json"))
     summary.pop("policies", None)
     summary["spec_hash"] = ""
-    summary["notes"] = [note for note in summary["notes"] if note["code"] != "same-as-greedy"]
+    summary["notes"] = [note for note in summary["notes"] if note["code"] not in OF_THE_POLICY]
     return {**files, "summary.json": summary}
 
 
@@ -96,6 +144,14 @@ def test_a_built_in_policy_in_python_gives_the_same_results(tmp_path, sets, slot
             {"cache": "4KiB", "eviction": "lru"},
             {"cache": "4KiB", "eviction": "map-fifo"},
         ),
+        (OLD, "ecc.start", "first", "ideal"),
+        (OLD, "ecc.start", "last-level", "first"),
+        (OLD, "ecc.start", "last-level", "block-level"),
+        ({**OLD, **DEMAND}, "ecc.start", "last-level", "block-level"),
+        (OLD, "ecc.start", "last-good", "drive-level"),
+        (OLD, "ecc.start", "first", {"table": TABLE}),
+        (OLD, "ecc.start", {"table": {"rows": TABLE["rows"][::2]}}, {"table": TABLE}),
+        (RETRY, "ecc.start", "last-good", "last-level"),
     ],
 )
 def test_the_decisions_of_the_runs_above_matter(tmp_path, sets, slot, one, other):
@@ -242,6 +298,16 @@ def test_a_pick_that_is_not_full_ends_the_run():
         ),
         ("ftl.map.demand.eviction", {}, {"evict": lambda self: None}, "it returned None: expected the LPN"),
         ("ftl.map.demand.eviction", {}, {"evict": lambda self: 1 << 31}, "2147483648"),
+        ("ecc.start", OLD, {"start": lambda self, read: 0}, "it returned 0: expected a read level from 1 to 7"),
+        (
+            "ecc.start",
+            OLD,
+            {"start": lambda self, read: read.levels + 1},
+            "it returned 8: expected a read level from 1",
+        ),
+        ("ecc.start", OLD, {"start": lambda self, read: None}, "it returned None: expected a read level from 1 to 7"),
+        ("ecc.start", OLD, {"start": lambda self, read: True}, "it returned True: expected a read level"),
+        ("ecc.start", OLD, {"start": lambda self, read: 2.0}, "it returned 2.0: expected a read level"),
     ],
 )
 def test_an_answer_of_another_slot_that_cannot_be_ends_the_run(slot, sets, methods, text):
@@ -344,6 +410,141 @@ def test_events_arrive_in_order_before_the_decision():
 
     run_with(Hears)
     assert len(heard) > 200
+
+
+def test_a_lane_finds_the_best_of_its_full_blocks():
+    draws = np.random.default_rng(1)
+    lanes = []
+
+    class Finds:
+        def pick(self, lane):
+            lanes.append(lane.number)
+            full = np.flatnonzero(lane.state == lane.FULL)
+            assert lane.full.tolist() == full.tolist()
+            for dtype in ("f8", "f4", "u8", "i8", "u4", "i4", "u2", "u1"):
+                # Equal scores are frequent.
+                scores = draws.integers(0, 30, size=2 * len(lane)).astype(dtype)
+                for one in (scores[: len(lane)], scores[::2], scores[: len(lane)].tolist()):
+                    of_full = np.asarray(one)[full]
+                    assert lane.least(one) == full[of_full.argmin()]
+                    assert lane.greatest(one) == full[of_full.argmax()]
+            for one in (lane.valid, lane.closed_at, lane.erases, lane.reads, lane.linked, lane.units):
+                assert lane.least(one) == full[one[full].argmin()]
+                assert lane.greatest(one) == full[one[full].argmax()]
+            negative = np.where(np.arange(len(lane)) % 2, np.nan, -1.5 * np.arange(len(lane)))
+            of_full = negative[full]
+            assert lane.least(negative) == full[np.nanargmin(of_full)]
+            assert lane.greatest(negative) == full[np.nanargmax(of_full)]
+            assert lane.least(np.full(len(lane), np.nan)) is None
+            for wrong, text in ((negative[1:], "expected an array of 48 scores"), (["a"] * 48, "could not convert")):
+                with pytest.raises(ValueError, match=text):
+                    lane.least(wrong)
+            return lane.least(lane.valid)
+
+    assert run_with(Finds, sets={"workload.synthetic.requests": 3000}).complete and set(lanes) == {0, 1, 2, 3}
+
+    seen = []
+
+    class Keeps:
+        def pick(self, lane):
+            seen.append(lane)
+            return lane.least(lane.valid)
+
+    with pytest.raises(nandlab.RunError, match="it has kept a view"):
+        run_with(Keeps)
+    for look in (lambda lane: lane.full, lambda lane: lane.least(lane.valid), lambda lane: lane.greatest([1.0] * 48)):
+        with pytest.raises(ValueError, match="during the call of pick"):
+            look(seen[0])
+
+
+def test_the_arrays_of_a_batch_may_be_kept():
+    class Keeps:
+        def __init__(self):
+            self.arrays, self.copies = [], []
+
+        def on_events(self, kinds, slots, lpns):
+            for array in (kinds, slots[1:], memoryview(lpns)):
+                if self.random.below(3) == 0:
+                    self.arrays.append(array)
+                    self.copies.append(np.array(array))
+            lpns[:] = 0  # The arrays are the policy's own.
+
+        def pick(self, cache):
+            for array, copy in zip(self.arrays[-30:], self.copies[-30:], strict=True):
+                assert np.array_equal(array, copy) or isinstance(array, memoryview)
+            return cache.least_recently_used
+
+    assert run_with(Keeps, "cache.eviction", EVICTING).complete
+
+
+PAGES = sorted((Path(__file__).parents[2] / "docs/reference/python-policies").glob("*-*.md"))
+#: The settings with which the example of a page decides.
+OF_PAGE = {
+    "gc-victim": {},
+    "cache-eviction": EVICTING,
+    "cache-sync": CACHE,
+    "ecc-start": OLD,
+    "migration-policy": COPYBACK,
+    "map-eviction": {"ftl.map.demand.cache": "4KiB"},
+}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[page.stem for page in PAGES])
+def test_the_examples_of_the_pages_run(page, tmp_path):
+    for number, part in enumerate(page.read_text().split("```python\n")[1:]):
+        code = part.split("```")[0]
+        if "import numba" in code and importlib.util.find_spec("numba") is None:
+            continue
+        file = tmp_path / f"example_{page.stem.replace('-', '_')}_{number}.py"
+        file.write_text(code)
+        known = {(policy.slot, policy.name) for policy in nandlab._core.declared_policies()}
+        python_policies.load_files([file])
+        (policy,) = [one for one in nandlab._core.declared_policies() if (one.slot, one.name) not in known]
+        name = {policy.name: {"limit": 2}} if policy.slot == "migration.policy" else policy.name
+        assert nandlab.run(nandlab.load(SPEC, {**OF_PAGE[page.stem], policy.slot: name})).complete
+
+
+def test_a_policy_of_start_levels_sees_the_read():
+    seen = []
+
+    class Sees:
+        def start(self, read):
+            seen.append(read)
+            assert 1 <= read.needed <= read.levels + 1 == 8
+            assert read.kind in (read.LSB, read.MSB)
+            assert read.erases >= 9000 and read.age_s <= 366 * 86_400
+            return 1
+
+    result = run_with(Sees, "ecc.start", {**OLD, "reliability.clock_scale": 1.0})
+    # Each read of a unit is asked for once, whatever its tries; units of one page share a flash read.
+    assert len(seen) >= result.summary.flash.read.host + result.summary.flash.read.gc > 2000
+    assert {read.age_s >= 100 * 86_400 for read in seen} == {True, False}
+    assert max(read.block for read in seen) < 4 * 48 and max(read.unit for read in seen) < 16
+    # What a policy has seen may be kept.
+    assert [read.now for read in seen] == sorted(read.now for read in seen) and seen[0].levels == 7
+
+
+def test_no_start_level_is_asked_for_without_a_read_of_flash():
+    """Preconditioning reads no flash in simulated time, and recovery reads the OOB of pages at level 1."""
+
+    class Never:
+        def start(self, read):
+            raise AssertionError("asked")
+
+    few = {"workload.synthetic.read_fraction": 0.0, "workload.synthetic.requests": 40, "power.cut_at": "1ms"}
+    result = run_with(Never, "ecc.start", {**OLD, **few, "precondition.used": 0.3})
+    assert result.complete and result.power is not None
+    # The drive is full of garbage, so its first write may read for GC.
+    nandlab.Drive(nandlab.load(SPEC, {**OLD, **PTS, "ecc.start": "user"}))
+
+
+def test_a_policy_of_start_levels_needs_read_levels():
+    class Starts:
+        def start(self, read):
+            return 1
+
+    with pytest.raises(nandlab.SpecError, match=r'ecc\.start: "user" has no effect with ecc\.levels = "none"'):
+        run_with(Starts, "ecc.start")
 
 
 # ------------------------------------------------------------------------------------------------------- declarations
@@ -553,9 +754,44 @@ def test_the_command_shows_the_exception_of_a_policy(lab, command):
     assert "in the policy mine of gc.victim" in ran.stderr and "bug in nandlab" not in ran.stderr
 
 
-def test_a_served_drive_takes_no_policy_in_python(lab, command):
-    ran = command("serve", "s.toml")
-    assert ran.returncode == 2 and "gc.victim" in ran.stderr
+def test_a_live_drive_takes_no_policy_in_python(lab, command):
+    for words in (
+        ("serve", "s.toml"),
+        ("powertest", "s.toml", "--workload", "true", "--check", "true", "--fs", "none"),
+    ):
+        ran = command(*words)
+        assert ran.returncode == 2, ran.stderr
+        assert 'gc.victim = "mine" is no built-in policy, and a live drive takes no policies in Python' in ran.stderr
+        assert "remedy" in ran.stderr and not (lab / "out").exists()
+        # Neither command has the option that imports a file.
+        assert command(*words, "--policy", "mine.py").returncode == 2
+    typing_error = command("serve", "s.toml", "--set", "gc.victim=gredy")
+    assert typing_error.returncode == 2 and 'did you mean "greedy"?' in typing_error.stderr
+    # Nor does a session that has declared the class run it.
+    (lab / "greedy.toml").write_text((lab / "s.toml").read_text().replace('"mine"', '"greedy-in-python"'))
+    with pytest.raises(nandlab.OutputError, match="a live drive takes no policies in Python"):
+        nandlab.powertest(lab / "greedy.toml", workload="true", check="true", fs="none", out=lab / "power")
+
+
+def test_preconditioning_by_pts_says_what_a_policy_costs(lab, command):
+    set_pts = ("--set", "precondition.method=pts")
+    # Five rounds of 2457 units into 3072, in blocks of 16: (5 * 2457 - 615) / 16.
+    text = 'picks more than 729 victims before the run, each by a call of gc.victim = "mine": 0.01 s at 20 us a call'
+    for words in (("spec", "check", "s.toml"), ("run", "s.toml", "--policy", "mine.py")):
+        ran = command(*words, *set_pts)
+        assert ran.returncode == 0 and text in ran.stderr, ran.stderr
+        assert "victims before the run" not in command(*words, *(("--force",) if words[0] == "run" else ())).stderr
+    built_in = command("spec", "check", "s.toml", *set_pts, "--set", "gc.victim=greedy")
+    assert "victims before the run" not in built_in.stderr
+    picked = []
+
+    class Counts:
+        def pick(self, lane):
+            picked.append(lane.now)
+            return greedy(lane)
+
+    run_with(Counts, sets=PTS)
+    assert 729 < picked.count(0) < 5 * 729
 
 
 # ----------------------------------------------------------------------------------------------------------- identity
@@ -592,6 +828,28 @@ def test_the_identity_has_what_decisions_depend_on(lab):
         assert len({first[number], *(one[number] for one in changed)}) == 6
 
 
+WEIGHT = 1
+
+
+def test_a_spec_has_the_identity_at_the_time_at_which_it_is_loaded():
+    global WEIGHT
+
+    @nandlab.policy("gc.victim", "weighs", files=[__file__])
+    class Weighs:
+        def pick(self, lane):
+            return lane.least(lane.valid * WEIGHT)
+
+    def loaded():
+        return nandlab.load(SPEC, {"gc.victim": "weighs"}).hash
+
+    first = loaded()
+    assert loaded() == first
+    WEIGHT = 2
+    second = loaded()
+    WEIGHT = 1
+    assert second != first and loaded() == first
+
+
 def test_the_identity_has_closures_and_bases():
     def declare(bound):
         class Base:
@@ -606,6 +864,33 @@ def test_the_identity_has_closures_and_bases():
         hashes.append(nandlab.load(SPEC, {"gc.victim": "user"}).hash)
     # `type` leaves no source text, so no two declarations are the same.
     assert len(set(hashes)) == 3
+
+
+def test_the_identity_has_the_version_of_numba_and_the_functions_that_it_compiles(monkeypatch):
+    """A function of numba is an object of its own, with the function that it was made from."""
+
+    def least(valid):
+        return int(valid.argmin())
+
+    compiled = type("CPUDispatcher", (), {"__module__": "numba.core.registry"})()
+    compiled.py_func = least
+
+    class Compiled:
+        def pick(self, lane):
+            return compiled(lane.valid)
+
+    def digest(version):
+        monkeypatch.setattr(python_policies, "_version", lambda name: version if name == "numba" else "1")
+        return python_policies._Identity(Compiled, []).digest()
+
+    first = digest("0.61.0")
+    assert digest("0.61.0") == first and digest("0.61.1") != first
+
+    def least(valid):
+        return int(valid.argmax())
+
+    compiled.py_func = least
+    assert digest("0.61.0") != first
 
 
 def test_a_policy_without_source_is_never_found_again(lab):
@@ -674,7 +959,9 @@ def test_a_spec_travels_with_its_policies():
 @st.composite
 def drives(draw):
     """Settings of a small drive, and pairs of a policy in Python and the built-in one in some of its slots."""
+    is_old = draw(st.booleans())
     sets = {
+        **(OLD if is_old else {}),
         "seed": draw(st.integers(0, 1 << 32)),
         "drive.channels": draw(st.integers(1, 3)),
         "drive.planes_per_die": draw(st.sampled_from([1, 2])),
@@ -692,7 +979,8 @@ def drives(draw):
     if draw(st.booleans()):
         sets["power.cut_at"] = draw(st.sampled_from(["20ms", "60ms"]))
     slots = {}
-    for one in draw(st.lists(st.sampled_from(PAIRS), min_size=1, max_size=4)):
+    pairs = [one for one in PAIRS if is_old or one[1] != "ecc.start"]
+    for one in draw(st.lists(st.sampled_from(pairs), min_size=1, max_size=4)):
         slots[one[1]] = one[2:]
     return sets, {slot: pair[0] for slot, pair in slots.items()}, {slot: pair[1] for slot, pair in slots.items()}
 

@@ -47,6 +47,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<policy::Lane>()?;
     module.add_class::<policy::Cache>()?;
     module.add_class::<policy::CacheCounts>()?;
+    module.add_class::<policy::FlashRead>()?;
     module.add_function(wrap_pyfunction!(policy::declare_policy, module)?)?;
     module.add_function(wrap_pyfunction!(policy::declared_policies, module)?)?;
     module.add_class::<run::Outcome>()?;

@@ -4,7 +4,7 @@ use crate::errors::{RunError, spec_error, trace_error};
 use crate::policy::{self, Chosen, Policy};
 use crate::trace::read_as;
 use nandlab::base::geometry::Geometry;
-use nandlab::drive::spec::{self, Loaded, WorkloadSpec};
+use nandlab::drive::spec::{self, Loaded, PreconditionSpec, WorkloadSpec};
 use nandlab::host::Op;
 use nandlab::runner::memory::Memory;
 use nandlab::spec::{Step, key_lines};
@@ -51,6 +51,9 @@ impl Spec {
         policies: Option<Vec<Py<Policy>>>,
         unloaded: bool,
     ) -> PyResult<Self> {
+        if policies.is_none() && policy::are_declared() {
+            py.import("nandlab.python_policies")?.call_method1("refresh", (text, sets.clone()))?;
+        }
         let source =
             Source { text: text.to_owned(), name: name.to_owned(), dir: dir.to_owned(), sets, unloaded };
         Self::read(py, source, policy::available(policies))
@@ -102,6 +105,18 @@ impl Spec {
     fn unloaded(&self) -> Vec<(String, &'static str)> {
         let named = self.loaded.outside().iter().filter(|named| named.identity.is_none());
         named.map(|named| (named.slot.clone(), named.name)).collect()
+    }
+
+    /// The least number of victims that preconditioning by `pts` picks; `None` by another method.
+    #[getter]
+    fn pts_victims(&self) -> Option<u64> {
+        let PreconditionSpec::Pts { rounds_max } = self.loaded.spec.precondition else { return None };
+        // A result is steady after five rounds at the earliest. Each round overwrites as many units as there are logical
+        // ones. Those that do not fit into the spare space need room, which a superblock without valid units gives most
+        // of.
+        let Geometry { units, superblocks, logical_units, .. } = self.geometry;
+        let written = u64::from(rounds_max.min(5)) * u64::from(logical_units);
+        Some(written.saturating_sub((units - logical_units).into()) / u64::from(units / superblocks).max(1))
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {

@@ -89,6 +89,12 @@ def run(options: argparse.Namespace) -> End:
         checked, jobs = read_spec_with(options.spec, options.sets, options.fio)
         for note in jobs.notes():
             fail(f"fio: {note}")
+    if checked.policies:
+        from nandlab.python_policies import cost_of_pts
+
+        cost = cost_of_pts(checked)
+        if cost is not None:
+            fail(f"note: {cost}")
     name = options.spec.stem
 
     def play(directory: Path, progress: RunProgress) -> RunResult:

@@ -17,7 +17,7 @@ from nandlab.cli.quantities import nanoseconds, size_bytes
 from nandlab.errors import OutputError
 from nandlab.results import Measured, OutputDirectory, RunResult
 from nandlab.simulate import peak_rss_bytes
-from nandlab.spec import read_spec
+from nandlab.spec import read_live
 
 #: The recording of the session in the folder of --data.
 JOURNAL = "session.rec"
@@ -147,7 +147,7 @@ def serve(options: argparse.Namespace) -> End:
     for name, value in (("--gather", options.gather), ("--cut-after", options.cut_after)):
         if value is not None and not 1 <= value < 2**31:
             raise OutputError(f"{name}: {value} is not from 1 to 2^31 - 1")
-    spec = read_spec(options.spec, options.sets)
+    spec = read_live(options.spec, options.sets)
     if options.cut_after is not None:
         _check_cut_after(json.loads(spec.canonical_json()))
         spec = spec.with_([f"power.cut_after_requests={options.cut_after}"])

@@ -79,11 +79,13 @@ def _check(options: argparse.Namespace) -> End:
     if not options.names:
         raise OutputError("name a spec to check, such as examples/demo.toml")
     load_policies(options)
+    from nandlab.python_policies import cost_of_pts
+
     rows, lines = [], []
     problems, notes = [], []
     for file in map(Path, options.names):
         try:
-            checked = _read(file, options.sets)
+            checked = spec.read_unloaded(file, options.sets)
         except nandlab.NandlabError as error:
             problems.append(str(error))
             continue
@@ -108,6 +110,9 @@ def _check(options: argparse.Namespace) -> End:
             notes.append(
                 f'note: {file}: {slot} = "{name}": not loaded, parameters unchecked; name its file with --policy FILE'
             )
+        cost = cost_of_pts(checked)
+        if cost is not None:
+            notes.append(f"note: {file}: {cost}")
     if options.json:
         print(json.dumps(rows, indent=2))
     else:
@@ -120,20 +125,8 @@ def _check(options: argparse.Namespace) -> End:
     return End(2 if problems else 0)
 
 
-def _read(file: Path, sets: list[str]) -> spec.Spec:
-    """Read a spec; the names of policies that are not loaded are accepted, except typing errors of known names."""
-    import difflib
-
-    checked = spec.read_spec(file, sets, unloaded=True)
-    for slot, name in checked.unloaded:
-        known = [row["name"] for row in spec.policies() if row["slot"] == slot]
-        if difflib.get_close_matches(name, known, n=1, cutoff=0.85):
-            return spec.read_spec(file, sets)
-    return checked
-
-
 def _show(options: argparse.Namespace) -> End:
-    checked = spec.read_spec(options.spec, options.sets)
+    checked = spec.read_unloaded(options.spec, options.sets)
     say_data(checked.canonical_json() if options.json else checked.to_toml())
     return End()
 
@@ -141,7 +134,7 @@ def _show(options: argparse.Namespace) -> End:
 def _fit(options: argparse.Namespace) -> End:
     if not options.times > 0:
         raise OutputError(f"--times: expected a number above 0, found {options.times:g}")
-    checked = spec.read_spec(options.spec, options.sets)
+    checked = spec.read_unloaded(options.spec, options.sets)
     fitted = spec.fit(checked, options.times)
     if options.json:
         print(json.dumps(fitted._asdict(), indent=2))

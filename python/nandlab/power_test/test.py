@@ -21,7 +21,7 @@ from nandlab.errors import OutputError
 from nandlab.power_test import session
 from nandlab.power_test.instants import BEGIN, Moments, choose
 from nandlab.simulate import recorded_spec
-from nandlab.spec import Spec, read_spec
+from nandlab.spec import Spec, read_live
 from nandlab.whole import write_file
 
 #: Files in the folder of a power test.
@@ -151,7 +151,7 @@ def powertest(
     facts: dict[str, Any] = {}
     _check_arguments(fs, cuts, jobs, workload, setup, recording)
     # A spec that is refused is so before anything is made of it.
-    asked = read_spec(Path(spec), sets)
+    asked = read_live(Path(spec), sets)
     folder = Path(out) if out is not None else Path("out") / f"{Path(spec).stem}-powertest"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / RECORDING if recording is None else Path(recording)

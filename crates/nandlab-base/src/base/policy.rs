@@ -19,7 +19,7 @@
 //! | `ftl.map.demand.translation_level` | enum | `Core::keeps_level` in `core/read.rs` | whether the unit is a translation page |
 //! | `ftl.map.demand.miss` | enum | `demand_map/mod.rs` | whether the translation page is being read |
 //! | `ftl.map.demand.write_back` | enum | `demand_map/insertions.rs` | whether the evicted entry is dirty, the stage of its write-back |
-//! | `ecc.start` | enum | `flash/ecc/start.rs` | the level remembered for the unit, the level of its superblock or of the drive; for `ideal` the level that the unit needs; for `table` P/E cycles and age |
+//! | `ecc.start` | enum; from outside `Box<dyn StartPolicy>` | `flash/ecc/start.rs` | the level remembered for the unit, the level of its superblock or of the drive; for `ideal` the level that the unit needs; for `table` P/E cycles and age |
 //! | `reliability.copyback` | enum | `Core::take_over_errors` in `core/read.rs`, `Reliability::rber_sensed` | the RBER of the source at the time of the copyback |
 //! | `reliability.rber` | enum | `flash/reliability/` | P/E cycles, age, reads, copybacks, page kind |
 //! | `migration.policy` | `Box<dyn MigrationPolicy>`, table `policies!` | `migration/policy/` | urgency, load of the write buffer (`VictimView`) |
@@ -36,6 +36,8 @@ use super::ids::LaneId;
 /// A slot whose policy may come from outside the spec, and may fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PolicySlot {
+    /// `ecc.start`.
+    Start,
     /// `gc.victim`.
     Victim,
     /// `ftl.wear_levelling = "static"`: the superblock whose data is moved.
@@ -52,12 +54,20 @@ pub enum PolicySlot {
 
 impl PolicySlot {
     /// All slots, in the order of the sections of a spec.
-    pub const ALL: [Self; 6] =
-        [Self::Wear, Self::MapEviction, Self::Victim, Self::Migration, Self::Sync, Self::CacheEviction];
+    pub const ALL: [Self; 7] = [
+        Self::Start,
+        Self::Wear,
+        Self::MapEviction,
+        Self::Victim,
+        Self::Migration,
+        Self::Sync,
+        Self::CacheEviction,
+    ];
 
     /// The spec key of the slot.
     pub const fn key(self) -> &'static str {
         match self {
+            Self::Start => "ecc.start",
             Self::Victim => "gc.victim",
             Self::Wear => "ftl.wear_levelling",
             Self::Migration => "migration.policy",

@@ -16,7 +16,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::ffi::{c_int, c_void};
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// The bytes of a slice, for Python.
@@ -120,6 +120,45 @@ pub(crate) fn is_any_kept(py: Python<'_>) -> bool {
     let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
     kept.retain(|memory| references(memory.bind(py)) > 1);
     !kept.is_empty()
+}
+
+/// A slice that Python may look at during a call only. Afterwards there is none.
+pub(crate) struct LentSlice<T> {
+    first: AtomicPtr<T>,
+    len: AtomicUsize,
+}
+
+impl<T> Default for LentSlice<T> {
+    fn default() -> Self {
+        Self { first: AtomicPtr::default(), len: AtomicUsize::new(0) }
+    }
+}
+
+impl<T> LentSlice<T> {
+    /// Lends `slice` while `during` runs.
+    pub(crate) fn lend<R>(&self, slice: &[T], during: impl FnOnce() -> R) -> R {
+        struct Return<'a, T>(&'a LentSlice<T>);
+        impl<T> Drop for Return<'_, T> {
+            fn drop(&mut self) {
+                self.0.first.store(std::ptr::null_mut(), Ordering::Relaxed);
+            }
+        }
+        self.len.store(slice.len(), Ordering::Relaxed);
+        self.first.store(slice.as_ptr().cast_mut(), Ordering::Relaxed);
+        let _return = Return(self);
+        during()
+    }
+
+    /// What `look` finds in the slice; `None` outside of a call that lends it.
+    pub(crate) fn with<R>(&self, look: impl FnOnce(&[T]) -> R) -> Option<R> {
+        let first = self.first.load(Ordering::Relaxed);
+        if first.is_null() {
+            return None;
+        }
+        // SAFETY: the pointer and the length are those of a reference which outlives `lend`. The interpreter's lock is
+        // held here, as `look` calls no Python, and when `lend` ends, so `lend` does not end meanwhile.
+        Some(look(unsafe { std::slice::from_raw_parts(first, self.len.load(Ordering::Relaxed)) }))
+    }
 }
 
 /// The order of a cache that Python may look at during a call only. Afterwards there is none.

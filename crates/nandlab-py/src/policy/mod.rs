@@ -15,7 +15,7 @@ mod slots;
 
 pub(crate) use instance::raised;
 pub(crate) use random::Random;
-pub(crate) use slots::{Cache, CacheCounts, Lane};
+pub(crate) use slots::{Cache, CacheCounts, FlashRead, Lane};
 
 use crate::errors::RunError;
 use nandlab::base::policy::{ParamInfo, PolicyInfo, PolicySlot};
@@ -144,6 +144,11 @@ static DECLARED: Mutex<Vec<Arc<Py<Policy>>>> = Mutex::new(Vec::new());
 
 fn declared() -> Vec<Arc<Py<Policy>>> {
     DECLARED.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// Whether this process has declared a class.
+pub(crate) fn are_declared() -> bool {
+    !DECLARED.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
 }
 
 /// Specs that are loaded from now on may name a class. It takes the place of an earlier one with its slot and name.

@@ -3,13 +3,13 @@
 use super::Chosen;
 use super::events::Watching;
 use super::instance::Instance;
-use super::memory::{Borrowed, Column, Views, references};
-use nandlab::base::geometry::{LaneId, Lpn};
+use super::memory::{Borrowed, Column, LentSlice, Views, references};
+use nandlab::base::geometry::{LaneId, Lpn, PageKind, SuperblockId};
 use nandlab::base::policy::{PolicyError, PolicySlot};
 use nandlab::base::rng::Stream;
 use nandlab::demand_map::MapEviction;
 use nandlab::drive::Policies;
-use nandlab::flash::{Superblock, SuperblockState};
+use nandlab::flash::{ReadView, StartPolicy, Superblock, SuperblockState};
 use nandlab::ftl::{Candidates, VictimPolicy};
 use nandlab::migration::{MigrationPolicy, VictimView};
 use nandlab::write_cache::CacheSlot;
@@ -27,6 +27,7 @@ pub(crate) const DECISIONS: &[(PolicySlot, &[&str])] = &[
     (PolicySlot::Sync, &["syncs_when_idle", "evicts_dirty_first"]),
     (PolicySlot::Migration, &["copies_back"]),
     (PolicySlot::MapEviction, &["evict"]),
+    (PolicySlot::Start, &["start"]),
 ];
 
 /// Fills a slot. `chosen` and `stream` are called for each object: when the drive is built, and after a power loss,
@@ -49,6 +50,7 @@ pub(crate) fn fill(
         PolicySlot::MapEviction => {
             policies.with_map_eviction(name, move |entries| Box::new(Mapped::new(make(), entries)))
         }
+        PolicySlot::Start => policies.with_read_start(name, move |_| Box::new(Starting::new(make()))),
         PolicySlot::Wear => unreachable!("the slot is not open"),
     }
 }
@@ -125,10 +127,114 @@ pub(crate) struct Lane {
     state: Py<PyAny>,
     #[pyo3(get)]
     units: Py<PyAny>,
+    superblocks: LentSlice<Superblock>,
+}
+
+/// The first of the full superblocks with the least score, or with the greatest one; no score that is not a number.
+fn best<T: PartialOrd + Copy>(
+    superblocks: &[Superblock],
+    scores: impl Fn(usize) -> T,
+    is_least: bool,
+) -> Option<u32> {
+    let mut found: Option<(T, usize)> = None;
+    for (at, superblock) in superblocks.iter().enumerate() {
+        if superblock.state != SuperblockState::Full {
+            continue;
+        }
+        let score = scores(at);
+        let is_better = match found {
+            Some((other, _)) if is_least => score < other,
+            Some((other, _)) => score > other,
+            None => score.partial_cmp(&score).is_some(),
+        };
+        if is_better {
+            found = Some((score, at));
+        }
+    }
+    found.map(|(_, at)| at as u32)
+}
+
+impl Lane {
+    fn with<T>(&self, look: impl FnOnce(&[Superblock]) -> T) -> PyResult<T> {
+        self.superblocks.with(look).ok_or_else(|| {
+            PyValueError::new_err(
+                "the lane can be looked at during the call of pick() only, to which it was given",
+            )
+        })
+    }
+
+    /// The full block whose entry in `scores` is the best; `None` if `scores` is no array of `T`.
+    fn best_of<T: pyo3::buffer::Element + PartialOrd>(
+        &self,
+        scores: &Bound<'_, PyAny>,
+        is_least: bool,
+    ) -> PyResult<Option<Option<u32>>> {
+        let py = scores.py();
+        let Ok(buffer) = pyo3::buffer::PyBuffer::<T>::get(scores) else { return Ok(None) };
+        let blocks = self.with(<[Superblock]>::len)?;
+        if buffer.shape() != [blocks] {
+            let text = format!("expected an array of {blocks} scores, one for each block of the lane");
+            return Err(PyValueError::new_err(text));
+        }
+        let found = match buffer.as_slice(py) {
+            Some(slice) => self.with(|all| best(all, |at| slice[at].get(), is_least))?,
+            None => {
+                let copy = buffer.to_vec(py)?;
+                self.with(|all| best(all, |at| copy[at], is_least))?
+            }
+        };
+        Ok(Some(found))
+    }
+
+    fn best(&self, scores: &Bound<'_, PyAny>, is_least: bool) -> PyResult<Option<u32>> {
+        let is = |array: &Py<PyAny>| array.as_ptr() == scores.as_ptr();
+        if is(&self.valid) {
+            return self.with(|all| best(all, |at| all[at].valid, is_least));
+        }
+        if is(&self.closed_at) {
+            return self.with(|all| best(all, |at| all[at].closed_at, is_least));
+        }
+        if let Some(found) = self.best_of::<f64>(scores, is_least)? {
+            return Ok(found);
+        }
+        if let Some(found) = self.best_of::<u32>(scores, is_least)? {
+            return Ok(found);
+        }
+        if let Some(found) = self.best_of::<i64>(scores, is_least)? {
+            return Ok(found);
+        }
+        if let Some(found) = self.best_of::<u64>(scores, is_least)? {
+            return Ok(found);
+        }
+        let converted = scores.py().import("numpy")?.call_method1("asarray", (scores, "f8"))?;
+        self.best_of::<f64>(&converted, is_least)?
+            .ok_or_else(|| PyValueError::new_err("expected an array of numbers"))
+    }
 }
 
 #[pymethods]
 impl Lane {
+    /// The numbers of the full blocks, in rising order, as an array.
+    #[getter]
+    fn full<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let numbers = self.with(|all| -> Vec<u8> {
+            let full = (0i64..).zip(all).filter(|(_, superblock)| superblock.state == SuperblockState::Full);
+            full.flat_map(|(number, _)| number.to_ne_bytes()).collect()
+        })?;
+        let bytes = pyo3::types::PyBytes::new(py, &numbers);
+        py.import("numpy")?.call_method1("frombuffer", (bytes, "i8"))
+    }
+
+    /// The full block with the least score; `None` without one.
+    fn least(&self, scores: &Bound<'_, PyAny>) -> PyResult<Option<u32>> {
+        self.best(scores, true)
+    }
+
+    /// The full block with the greatest score; `None` without one.
+    fn greatest(&self, scores: &Bound<'_, PyAny>) -> PyResult<Option<u32>> {
+        self.best(scores, false)
+    }
+
     #[classattr]
     const FREE: u8 = SuperblockState::Free as u8;
     #[classattr]
@@ -181,7 +287,19 @@ impl Seen {
         let units = units.unbind();
         let lane = Py::new(
             py,
-            Lane { number, now, valid, closed_at, erases, reads, programmed, linked, state, units },
+            Lane {
+                number,
+                now,
+                valid,
+                closed_at,
+                erases,
+                reads,
+                programmed,
+                linked,
+                state,
+                units,
+                superblocks: LentSlice::default(),
+            },
         )?;
         Ok(Self { views, lane })
     }
@@ -229,7 +347,8 @@ impl Victim {
         }
         let seen = self.seen[index].as_ref().expect("the lane has been seen");
         seen.lane.get().now.store(of.now.ns(), Ordering::Relaxed);
-        let answer = call(py, instance, self.pick.as_ref(), (&seen.lane,));
+        let lent = &seen.lane.get().superblocks;
+        let answer = lent.lend(of.superblocks, || call(py, instance, self.pick.as_ref(), (&seen.lane,)));
         let answer = answer.and_then(|answer| number(&answer, "the number of a block, or None"));
         if !seen.is_returned(py) {
             seen.views.keep_watch(py);
@@ -540,5 +659,133 @@ impl MapEviction for Mapped {
             let wanted = "the LPN of a cached entry";
             number(&answer, wanted)?.map(Lpn).ok_or_else(|| Instance::impossible(&answer, wanted))
         })
+    }
+}
+
+// ----------------------------------------------------------------------------------------------------------- ecc.start
+
+/// A read, as a start policy sees it.
+#[pyclass(frozen, module = "nandlab._core")]
+pub(crate) struct FlashRead(ReadView);
+
+#[pymethods]
+impl FlashRead {
+    #[classattr]
+    const SLC: u8 = PageKind::Slc as u8;
+    #[classattr]
+    const LSB: u8 = PageKind::Lsb as u8;
+    #[classattr]
+    const CSB: u8 = PageKind::Csb as u8;
+    #[classattr]
+    const MSB: u8 = PageKind::Msb as u8;
+
+    #[getter]
+    fn now(&self) -> u64 {
+        self.0.now.ns()
+    }
+
+    #[getter]
+    fn lpn(&self) -> u32 {
+        self.0.lpn.0
+    }
+
+    #[getter]
+    fn block(&self) -> u32 {
+        self.0.superblock.0
+    }
+
+    #[getter]
+    fn unit(&self) -> u32 {
+        self.0.index
+    }
+
+    #[getter]
+    fn kind(&self) -> u8 {
+        self.0.kind as u8
+    }
+
+    #[getter]
+    fn reads(&self) -> u32 {
+        self.0.reads
+    }
+
+    #[getter]
+    fn erases(&self) -> u32 {
+        self.0.hints.pe_cycles
+    }
+
+    #[getter]
+    fn age_s(&self) -> u32 {
+        self.0.hints.age_s
+    }
+
+    #[getter]
+    fn levels(&self) -> u8 {
+        self.0.levels
+    }
+
+    #[getter]
+    fn unit_level(&self) -> u8 {
+        self.0.hints.unit
+    }
+
+    #[getter]
+    fn block_level(&self) -> u8 {
+        self.0.hints.superblock
+    }
+
+    #[getter]
+    fn drive_level(&self) -> u8 {
+        self.0.hints.drive
+    }
+
+    #[getter]
+    fn needed(&self) -> u8 {
+        self.0.hints.needed
+    }
+}
+
+/// A start policy.
+#[derive(Debug)]
+struct Starting {
+    watching: Watching,
+    start: Option<Py<PyAny>>,
+    loads_block_level: bool,
+}
+
+impl Starting {
+    const HOOKS: &[&str] = &["on_decoded", "on_erased"];
+
+    fn new(instance: Instance) -> Self {
+        Python::attach(|py| Self {
+            start: instance.method(py, "start"),
+            loads_block_level: stated(py, &instance, "loads_block_level", false),
+            watching: Watching::new(py, instance, Self::HOOKS),
+        })
+    }
+}
+
+impl StartPolicy for Starting {
+    fn level(&mut self, read: &ReadView) -> Result<u8, PolicyError> {
+        Python::attach(|py| {
+            self.watching.before_decision(py)?;
+            let answer = call(py, &self.watching.instance, self.start.as_ref(), (FlashRead(*read),))?;
+            let wanted = || format!("a read level from 1 to {}", read.levels);
+            let level =
+                number(&answer, "").ok().flatten().filter(|level| (1..=read.levels.into()).contains(level));
+            level.map(|level| level as u8).ok_or_else(|| Instance::impossible(&answer, &wanted()))
+        })
+    }
+
+    fn loads_superblock_level(&self) -> bool {
+        self.loads_block_level
+    }
+
+    fn on_decoded(&mut self, superblock: SuperblockId, level: u8) {
+        self.watching.add(0, superblock.0, level.into());
+    }
+
+    fn on_erased(&mut self, superblock: SuperblockId) {
+        self.watching.add(1, superblock.0, 0);
     }
 }

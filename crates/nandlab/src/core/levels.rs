@@ -3,7 +3,7 @@
 use crate::base::geometry::{Lpn, SuperblockId};
 use crate::base::huge::Huge;
 use crate::base::state::state;
-use crate::flash::Ecc;
+use crate::flash::{Ecc, StartPolicy};
 
 /// Read levels by unit, by superblock and of the whole drive; 0: not known. The table by unit is empty if the cached
 /// map entries carry the levels, and each table is empty if the start policy does not use it.
@@ -14,6 +14,8 @@ pub struct ReadLevels {
     drive: u8,
     /// Whether no level is kept for translation pages.
     pub forgets_translation_pages: bool,
+    /// The start policy from outside.
+    policy: Option<Box<dyn StartPolicy>>,
 }
 
 impl ReadLevels {
@@ -33,6 +35,34 @@ impl ReadLevels {
             superblocks: Huge::zeroed(if of_superblocks { superblocks as usize } else { 0 }),
             drive: 0,
             forgets_translation_pages,
+            policy: None,
+        }
+    }
+
+    /// From now on a policy from outside chooses the start levels.
+    pub fn start_by(&mut self, policy: Box<dyn StartPolicy>) {
+        self.policy = Some(policy);
+    }
+
+    /// The start policy from outside has failed.
+    pub(super) fn stop_asking(&mut self) {
+        self.policy = None;
+    }
+
+    /// The start policy from outside.
+    pub(super) fn policy_mut(&mut self) -> Option<&mut dyn StartPolicy> {
+        match &mut self.policy {
+            Some(policy) => Some(&mut **policy),
+            None => None,
+        }
+    }
+
+    /// The level with which the mapping cache loads the entry of a unit of `superblock`.
+    #[inline]
+    pub fn of_loaded_entry(&self, superblock: SuperblockId) -> u8 {
+        match &self.policy {
+            Some(policy) if !policy.loads_superblock_level() => 1,
+            _ => self.superblock(superblock).max(1),
         }
     }
 
@@ -85,6 +115,12 @@ impl ReadLevels {
     pub fn set_superblock(&mut self, superblock: SuperblockId, level: u8) {
         if let Some(known) = self.superblocks.get_mut(superblock.index()) {
             *known = level;
+            if let Some(policy) = &mut self.policy {
+                match level {
+                    0 => policy.on_erased(superblock),
+                    _ => policy.on_decoded(superblock, level),
+                }
+            }
         }
     }
 
@@ -94,4 +130,4 @@ impl ReadLevels {
     }
 }
 
-state! { ReadLevels { units, superblocks, drive } fixed { forgets_translation_pages } }
+state! { ReadLevels { units, superblocks, drive } fixed { forgets_translation_pages, policy } }

@@ -1,8 +1,9 @@
 //! The decisions of policies that the core passes on, and what follows when a policy fails.
 
 use super::{Core, Wake};
-use crate::base::geometry::{LaneId, SuperblockId};
-use crate::base::policy::{PolicyFault, PolicySlot};
+use crate::base::geometry::{LaneId, Lpn, SuperblockId, UnitId};
+use crate::base::policy::{PolicyError, PolicyFault, PolicySlot};
+use crate::flash::{Hints, ReadView, StartPolicy};
 use crate::ftl::VictimPolicy;
 use crate::probe::Probe;
 
@@ -50,6 +51,36 @@ impl<P: Probe> Core<P> {
             *erases = 0;
         }
         is_due
+    }
+
+    /// The level at which the policy from outside starts the read of `unit`; 1 if it fails, or names a level that does
+    /// not exist. Then the drive fails, and the policy is not asked again.
+    #[cold]
+    pub(super) fn start_from_outside(&mut self, unit: UnitId, lpn: Lpn, hints: Hints) -> u8 {
+        let (superblock, index) = self.geometry.split(unit);
+        let levels = self.physics.ecc.levels();
+        let kind = self.array.shape(superblock).kind(index);
+        let reads = self.array.superblock(superblock).reads;
+        let read = ReadView { now: self.now, lpn, superblock, index, kind, reads, levels, hints };
+        let answer = match self.levels.policy_mut() {
+            Some(policy) => policy.level(&read),
+            None => Ok(1),
+        };
+        let error = match answer {
+            Ok(level) if (1..=levels).contains(&level) => return level,
+            Ok(level) => PolicyError::new(format!(
+                "it started a read at level {level}, which does not exist: the levels are 1 to {levels}"
+            )),
+            Err(error) => error,
+        };
+        self.levels.stop_asking();
+        self.fail_policy(PolicyFault { slot: PolicySlot::Start, lane: None, error });
+        1
+    }
+
+    /// From now on a policy from outside chooses the levels at which reads start.
+    pub(crate) fn start_reads_by(&mut self, policy: Box<dyn StartPolicy>) {
+        self.levels.start_by(policy);
     }
 
     /// A policy has failed, or has made a decision that cannot be carried out: the drive fails when it serves the wakes.

@@ -143,12 +143,15 @@ impl<P: Probe> Core<P> {
         let (superblock, index) = self.geometry.split(unit);
         let needed = self.needed_level(unit, superblock, index);
         let (pe_cycles, age_s) =
-            if self.physics.ecc.has_retry_table() { self.wear_and_age(unit, superblock) } else { (0, 0) };
+            if self.physics.ecc.needs_condition() { self.wear_and_age(unit, superblock) } else { (0, 0) };
         let (of_superblock, drive) = (self.levels.superblock(superblock), self.levels.drive());
         let hints = Hints { unit: unit_level, superblock: of_superblock, drive, needed, pe_cycles, age_s };
         let level = match start {
             Start::Policy if self.is_forgotten(lpn) => self.physics.ecc.start_without_hints(&hints),
-            Start::Policy => self.physics.ecc.start_level(&hints),
+            Start::Policy => match self.physics.ecc.start_level(&hints) {
+                Some(level) => level,
+                None => self.start_from_outside(unit, lpn, hints),
+            },
             Start::First => 1,
             Start::Last => self.physics.ecc.levels(),
         };

@@ -292,7 +292,7 @@ impl Mapping {
     #[inline(never)]
     fn bring_in<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn) -> Option<Flush> {
         let level = match core.unit_of(lpn) {
-            Some(unit) => core.levels().superblock(core.geometry().superblock_of(unit)).max(1),
+            Some(unit) => core.levels().of_loaded_entry(core.geometry().superblock_of(unit)),
             None => 1,
         };
         if let Some(Some(in_flash)) = core.probe.needs_sequences().then(|| self.demand.in_flash(lpn)) {

@@ -6,17 +6,18 @@ use super::spec::{DirtyBudget, MapSpec, Spec, TranslationLevel};
 use super::spec::{streams, superblock_needs};
 use crate::background::spec::GcForeground;
 use crate::base::geometry::Geometry;
+use crate::base::policy::PolicySlot;
 use crate::capacitor::Budget;
 use crate::core::{self, Core};
 use crate::demand_map::Mapping;
-use crate::flash::{AgeClock, Array, Ecc, InitialAges, PageVariation, Reliability};
+use crate::flash::{AgeClock, Array, Ecc, EccSpec, InitialAges, PageVariation, Reliability, StartLevel};
 use crate::ftl::{self, Ftl};
 use crate::probe::Probe;
 use crate::sched::Timing;
 
 /// The configuration of the core. The OOB has sequence numbers (`keeps_sequences`) if the drive `is_watched` by an
 /// oracle or its spec models power loss.
-pub(super) fn core(spec: &Spec, is_watched: bool) -> core::Config {
+pub(super) fn core(spec: &Spec, policies: &Policies, is_watched: bool) -> core::Config {
     let geometry = spec.geometry();
     let policy = &spec.refresh.policy;
     core::Config {
@@ -25,7 +26,10 @@ pub(super) fn core(spec: &Spec, is_watched: bool) -> core::Config {
         multi_plane: spec.timing.multi_plane,
         copies_back: spec.migration.policy.copybacks_max() > 0,
         copyback_gap: spec.migration.gap(spec.drive.registers),
-        ecc: Ecc::new(&spec.ecc),
+        ecc: match policies.name(PolicySlot::Start) {
+            Some(_) => Ecc::new(&EccSpec { start: StartLevel::Outside, ..spec.ecc.clone() }),
+            None => Ecc::new(&spec.ecc),
+        },
         reliability: Reliability::new(&spec.reliability).with_entries(Ecc::new(&spec.ecc).entries()),
         variation: PageVariation::new(spec.reliability.page_variation, spec.layer_factors(), spec.seed),
         age_clock: AgeClock::new(spec.reliability.clock_scale),

@@ -132,6 +132,7 @@ impl<P: Probe> Drive<P> {
             return name;
         }
         match slot {
+            PolicySlot::Start => "named by the spec",
             PolicySlot::Victim => self.spec.gc.victim.name,
             PolicySlot::Wear => "static",
             PolicySlot::MapEviction => match self.spec.ftl.map {

@@ -179,13 +179,16 @@ impl<P: Probe> Drive<P> {
     /// # Errors
     /// When a policy from outside does not fit the spec.
     pub fn build(spec: &Spec, policies: Policies, probe: P) -> Result<Self, BuildError> {
-        let core = Core::new(
-            build::core(spec, probe.needs_sequences()),
+        let mut core = Core::new(
+            build::core(spec, &policies, probe.needs_sequences()),
             |geometry, array| build::ftl(spec, &policies, geometry, array),
             probe,
         );
+        policies.check(spec, core.geometry().unit_bytes)?;
+        if let Some(policy) = policies.start(core.ecc().levels()) {
+            core.start_reads_by(policy);
+        }
         let geometry = core.geometry();
-        policies.check(spec, geometry.unit_bytes)?;
         let schemes = Schemes::new(spec, &policies, &core);
         let buffer = Buffer::new(spec.ftl.buffer_bytes, geometry.unit_bytes);
         let buffer_units = buffer.as_ref().map_or(0, Buffer::capacity);

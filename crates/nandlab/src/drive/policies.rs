@@ -6,6 +6,7 @@ use crate::background::{Laggard, gc};
 use crate::base::policy::{PolicyInfo, PolicySlot};
 use crate::base::rng::Stream;
 use crate::demand_map::MapEviction;
+use crate::flash::{StartLevel, StartPolicy};
 use crate::ftl::{VictimPolicy, WearLevelling};
 use crate::migration::{self, MigrationPolicy};
 use crate::probe::Probe;
@@ -17,6 +18,7 @@ type MakeVictim = dyn Fn(gc::Context) -> Box<dyn VictimPolicy> + Send + Sync;
 type MakeMigration = dyn Fn() -> Box<dyn MigrationPolicy> + Send + Sync;
 type MakeSync = dyn Fn() -> Box<dyn SyncPolicy> + Send + Sync;
 type MakeEviction = dyn Fn() -> Box<dyn EvictionPolicy> + Send + Sync;
+type MakeStart = dyn Fn(u8) -> Box<dyn StartPolicy> + Send + Sync;
 type MakeMapEviction = dyn Fn(u32) -> Box<dyn MapEviction> + Send + Sync;
 
 /// A policy from outside.
@@ -33,6 +35,7 @@ struct Outside<Make: ?Sized> {
 /// what the policy decides on: see the methods.
 #[derive(Default)]
 pub struct Policies {
+    start: Option<Outside<MakeStart>>,
     victim: Option<Outside<MakeVictim>>,
     wear: Option<Outside<MakeVictim>>,
     migration: Option<Outside<MakeMigration>>,
@@ -136,9 +139,22 @@ impl Policies {
         self
     }
 
+    /// The policy `name` chooses the level at which a read starts, in place of `ecc.start`. `make` receives the number of
+    /// read levels. Needs read levels.
+    #[must_use]
+    pub fn with_read_start(
+        mut self,
+        name: impl Into<String>,
+        make: impl Fn(u8) -> Box<dyn StartPolicy> + Send + Sync + 'static,
+    ) -> Self {
+        self.start = Some(Outside { name: name.into(), make: Box::new(make) });
+        self
+    }
+
     /// The name of the policy from outside in a slot.
     pub fn name(&self, slot: PolicySlot) -> Option<&str> {
         match slot {
+            PolicySlot::Start => self.start.as_ref().map(|outside| &*outside.name),
             PolicySlot::Victim => self.victim.as_ref().map(|outside| &*outside.name),
             PolicySlot::Wear => self.wear.as_ref().map(|outside| &*outside.name),
             PolicySlot::Migration => self.migration.as_ref().map(|outside| &*outside.name),
@@ -166,6 +182,7 @@ impl Policies {
         let keeps_no_budget = sync.is_some_and(|sync| !sync.keeps_budget());
         let without_cache = "the spec has no write cache; set cache.size";
         let refused = [
+            (PolicySlot::Start, spec.ecc.levels.is_empty(), "the spec has no read levels; set ecc.levels"),
             (
                 PolicySlot::Wear,
                 spec.ftl.wear_levelling != WearLevelling::Static,
@@ -239,6 +256,11 @@ impl Policies {
         }
     }
 
+    /// A fresh policy from outside for the start levels of a drive with `levels` read levels.
+    pub(super) fn start(&self, levels: u8) -> Option<Box<dyn StartPolicy>> {
+        self.start.as_ref().map(|outside| (outside.make)(levels))
+    }
+
     /// A fresh policy from outside for a mapping cache of `capacity` entries.
     pub(super) fn map_eviction(&self, capacity: u32) -> Option<Box<dyn MapEviction>> {
         self.map_eviction.as_ref().map(|outside| (outside.make)(capacity))
@@ -255,6 +277,7 @@ fn named_outside(spec: &Spec) -> impl Iterator<Item = (PolicySlot, &'static str)
     let CacheSpec { sync: syncs, eviction: evicts, .. } = &spec.cache;
     let is_of_map = matches!(spec.ftl.map, MapSpec::Demand { eviction: Eviction::Outside, .. });
     let found = [
+        (PolicySlot::Start, "named by the spec", spec.ecc.start == StartLevel::Outside),
         (PolicySlot::Victim, victim, !has(gc::POLICIES, victim)),
         (PolicySlot::Migration, copies, !has(migration::POLICIES, copies)),
         (PolicySlot::Sync, syncs.name, !has(sync::POLICIES, syncs.name)),
@@ -270,6 +293,9 @@ impl<P: Probe> Drive<P> {
         let Self { core, path, caching, background, spec, policies, .. } = self;
         if let Some(caching) = caching {
             caching.cache.set_policies(&spec.cache, policies.cache(&spec.cache));
+        }
+        if let Some(policy) = policies.start(core.ecc().levels()) {
+            core.start_reads_by(policy);
         }
         background.set_wear_policy(policies.wear(spec, core.geometry().lanes));
         if let Some(mapping) = &mut path.map {

@@ -12,8 +12,8 @@ mod superblock;
 pub use age::{AgeClock, AgeStamp, InitialAges};
 pub use array::{Array, ShapesOf};
 pub use ecc::{
-    Codec, CodecSpec, Ecc, EccSpec, Failures, Hints, LEVELS_MAX, LevelSpec, RETRY_ROWS_MAX, Retry, RetryRow,
-    RetryTable, StartLevel,
+    Codec, CodecSpec, Ecc, EccSpec, Failures, Hints, LEVELS_MAX, LevelSpec, RETRY_ROWS_MAX, ReadView, Retry,
+    RetryRow, RetryTable, StartLevel, StartPolicy,
 };
 pub(crate) use reliability::RBER_MAX;
 pub use reliability::{

@@ -26,7 +26,7 @@ section! {
             Val::Tag("codec", Some(params)) => (codec_levels(params, values), Some(codec(params, values))),
             val => (levels_of(val), None),
         },
-    start: StartLevel = key("ecc.start", ValueKind::Slot(STARTS), "\"first\"", "the read level of the first try"),
+    start: StartLevel = key("ecc.start", ValueKind::Registered(starts), "\"first\"", "the read level of the first try"),
     retry: Retry = key("ecc.retry", ValueKind::Slot(Retry::CHOICES), "\"full\"", "the time that a further try takes"),
     decoders: Option<u32> = key(
         "ecc.decoders",
@@ -394,6 +394,10 @@ fn laldpc() -> Vec<LevelSpec> {
     (0..).zip(limits).map(level).collect()
 }
 
+fn starts() -> &'static [Policy] {
+    STARTS
+}
+
 const STARTS: &[Policy] = &[
     plain("first", "LDPC-in-SSD: always level 1"),
     plain("ideal", "the needed level, as if the controller knew it"),
@@ -450,6 +454,7 @@ impl FromVal for StartLevel {
                     params.field("rows").list().iter().map(RetryRow::from_val).collect();
                 Self::Table(RetryTable::new(&rows).expect("the list has at most RETRY_ROWS_MAX rows"))
             }
+            Val::Tag(..) => Self::Outside,
             _ => val.is_no("start level"),
         }
     }
@@ -628,7 +633,9 @@ fn shifted(check: &mut Check<'_>, params: &Val, shifts: &Shifts) {
 /// No read may start at an entry of a read-retry table that is beyond the needed one.
 fn starts_within(check: &mut Check<'_>) -> Option<()> {
     let start = check.tag("ecc.start")?;
-    if !["first", "ideal", "last-level", "last-good"].contains(&start) {
+    // With a policy from outside the tries wrap around, as with "last-good".
+    let may_overshoot = ["block-level", "drive-level", "table"].contains(&start);
+    if may_overshoot {
         let message = format!("\"{start}\" may start at an entry beyond the one that decodes the page");
         let remedy = "set ecc.start = \"first\", \"last-level\", \"last-good\" or \"ideal\"";
         check.error(&["ecc.start", "ecc.levels"], message, remedy);

@@ -82,7 +82,11 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: Option<&
         let has_errors = spec.reliability.rber != RberSpec::None;
         add(read_levels::first_level(&all.ecc, &read_level_keys(spec), has_errors));
         // Of a linked unit and of a read-retry table that wraps around the number of tries does not tell the start.
-        if !drive.ecc().wraps_around() && spec.refresh.policy.partial().is_none() {
+        // A policy from outside may choose level 1.
+        if !drive.ecc().wraps_around()
+            && !drive.ecc().starts_from_outside()
+            && spec.refresh.policy.partial().is_none()
+        {
             add(read_levels::always_from_first(&all.ecc, drive.ecc().levels(), start_name(&spec.ecc.start)));
         }
     }
@@ -283,6 +287,7 @@ fn start_name(start: &StartLevel) -> &'static str {
         StartLevel::LastGood => "last-good",
         StartLevel::DriveLevel => "drive-level",
         StartLevel::Table(_) => "table",
+        StartLevel::Outside => "a policy from outside",
     }
 }
 

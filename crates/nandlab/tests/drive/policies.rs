@@ -8,7 +8,7 @@ use nandlab::base::rng::Stream;
 use nandlab::demand_map::MapEviction;
 use nandlab::drive::spec::{Spec, load_with, outside_policy};
 use nandlab::drive::{Drive, Failure, Policies};
-use nandlab::flash::SuperblockState;
+use nandlab::flash::{ReadView, StartPolicy, SuperblockState};
 use nandlab::ftl::{Candidates, VictimPolicy};
 use nandlab::host::{Op, Oracle};
 use nandlab::migration::{MigrationPolicy, VictimView};
@@ -509,6 +509,72 @@ fn eviction_of_the_mapping_cache_from_outside_fills_the_slot_and_its_errors_end_
     }
 }
 
+// ---------------------------------------------------------------------------------------------------------
+// start levels
+
+/// The level that last decoded a unit of the superblock, from the events; or a level whatever is read.
+#[derive(Debug)]
+struct Starts {
+    good: std::collections::BTreeMap<SuperblockId, u8>,
+    answer: Option<Result<u8, PolicyError>>,
+}
+
+impl StartPolicy for Starts {
+    fn level(&mut self, read: &ReadView) -> Result<u8, PolicyError> {
+        let level = self.good.get(&read.superblock).copied();
+        assert_eq!(level.unwrap_or(0), read.hints.superblock);
+        self.answer.clone().unwrap_or_else(|| Ok(level.unwrap_or(1)))
+    }
+
+    fn on_decoded(&mut self, superblock: SuperblockId, level: u8) {
+        self.good.insert(superblock, level);
+    }
+
+    fn on_erased(&mut self, superblock: SuperblockId) {
+        self.good.remove(&superblock);
+    }
+}
+
+#[test]
+fn start_levels_from_outside_fill_the_slot_and_their_errors_end_the_run() {
+    const OLD: &[&str] = &[
+        "drive.op=1.0",
+        "ecc.levels=laldpc",
+        "drive.endurance=20000",
+        "reliability.pe_cycles=9000",
+        "reliability.rber.vth.cell_to_cell=0.05",
+        "reliability.retention='365d'",
+        "reliability.clock_scale=1e8",
+    ];
+    let old = spec(TINY, OLD);
+    let run = |name: &'static str, answer: Option<Result<u8, PolicyError>>| {
+        let policies = Policies::default().with_read_start(name, move |levels| {
+            assert_eq!(levels, 7);
+            Box::new(Starts { good: Default::default(), answer: answer.clone() })
+        });
+        let mut drive = Drive::build(&old, policies, Oracle::default()).unwrap();
+        overwrite(&mut drive, 2000);
+        drive
+    };
+    let mut last_good =
+        Drive::with_probe(&spec(TINY, &[OLD, &["ecc.start=last-good"]].concat()), Oracle::default());
+    overwrite(&mut last_good, 2000);
+    assert!(last_good.stats().ecc.levels[2..].iter().sum::<u64>() > 100);
+    let mut copy = run("copy", None);
+    let ((results, names, _), (expected, ..)) = (outcome(&mut copy), outcome(&mut last_good));
+    assert_eq!(results, expected);
+    assert_eq!(names, json!([{ "slot": "ecc.start", "name": "copy" }]));
+
+    for (name, answer, expected) in [
+        ("zero", Ok(0), "it started a read at level 0, which does not exist: the levels are 1 to 7"),
+        ("beyond", Ok(8), "it started a read at level 8, which does not exist: the levels are 1 to 7"),
+        ("fails", Err(PolicyError::new("it has no level")), "it has no level"),
+    ] {
+        let drive = run(name, Some(answer));
+        assert_eq!(error_of(&drive, PolicySlot::Start, name), (None, expected.to_owned()));
+    }
+}
+
 #[test]
 fn a_policy_from_outside_that_does_not_fit_the_spec_is_refused() {
     let refused = |policies: Policies, sets: &[&str]| {
@@ -519,6 +585,7 @@ fn a_policy_from_outside_that_does_not_fit_the_spec_is_refused() {
     let syncs = |share| none().with_cache_sync("s", move || Box::new(Syncs(share)));
     let evicts = none().with_cache_eviction("e", || Box::new(Evicts(|_| Ok(None))));
     let map = none().with_map_eviction("l", |_| Box::new(MapLru { used: Vec::new(), evicts: None }));
+    let starts = none().with_read_start("s", |_| Box::new(Starts { good: Default::default(), answer: None }));
     let wear = none().with_wear_levelling("w", |_| Box::new(By(fewest)));
     for (error, expected) in [
         (
@@ -539,6 +606,7 @@ fn a_policy_from_outside_that_does_not_fit_the_spec_is_refused() {
             "the policy e cannot be cache.eviction of this drive: the spec has no write cache",
         ),
         (refused(map, &[]), "the spec has no mapping cache; set ftl.map.demand"),
+        (refused(starts, &[]), "the policy s cannot be ecc.start of this drive: the spec has no read levels"),
     ] {
         assert!(error.contains(expected), "{error}");
     }

@@ -15,7 +15,7 @@ mod codec;
 mod start;
 
 pub use codec::{Codec, CodecSpec, Failures};
-pub use start::{Hints, RETRY_ROWS_MAX, RetryRow, RetryTable};
+pub use start::{Hints, RETRY_ROWS_MAX, ReadView, RetryRow, RetryTable, StartPolicy};
 
 use super::reliability::{Condition, Entry, Reliability};
 use crate::base::geometry::KindTimes;
@@ -116,6 +116,9 @@ pub enum StartLevel {
     /// unit's data. The table is constant, so reads change no level and a power loss forgets none. A level of the table
     /// that is too high costs every read of the row the time of this level.
     Table(RetryTable),
+    /// A policy from outside (`Policies::with_read_start`). The levels of units, superblocks and drive are remembered
+    /// for it. Of a read-retry table the tries wrap around, as with `LastGood`.
+    Outside,
 }
 
 /// `ecc.retry`: the cost of a further try.
@@ -198,7 +201,7 @@ impl Ecc {
     /// Whether the first entry of a read-retry table follows its last one in the order of tries.
     #[inline(always)]
     pub fn wraps_around(&self) -> bool {
-        self.start == StartLevel::LastGood
+        matches!(self.start, StartLevel::LastGood | StartLevel::Outside)
             && !self.entries.is_empty()
             && self.codec.as_ref().is_none_or(Codec::shifts)
     }
@@ -210,30 +213,36 @@ impl Ecc {
 
     /// Whether the start policy needs the level of each unit's last read.
     pub fn keeps_unit_levels(&self) -> bool {
-        matches!(self.start, StartLevel::LastLevel | StartLevel::SuperblockLevel)
+        matches!(self.start, StartLevel::LastLevel | StartLevel::SuperblockLevel | StartLevel::Outside)
     }
 
     /// Whether the start policy needs, for each superblock, the level that last decoded a unit of the superblock.
     pub fn keeps_superblock_levels(&self) -> bool {
-        matches!(self.start, StartLevel::SuperblockLevel | StartLevel::LastGood)
+        matches!(self.start, StartLevel::SuperblockLevel | StartLevel::LastGood | StartLevel::Outside)
     }
 
-    /// Whether the start policy is a table, which needs the P/E cycles of the superblock and the age of the data.
+    /// Whether the start policy needs the P/E cycles of the superblock and the age of the data: a table, and a policy
+    /// from outside.
     #[inline(always)]
-    pub fn has_retry_table(&self) -> bool {
-        matches!(self.start, StartLevel::Table(_))
+    pub fn needs_condition(&self) -> bool {
+        matches!(self.start, StartLevel::Table(_) | StartLevel::Outside)
     }
 
-    /// The level at which a read starts.
+    /// Whether the start policy is from outside.
+    pub fn starts_from_outside(&self) -> bool {
+        self.start == StartLevel::Outside
+    }
+
+    /// The level at which a read starts; `None`: a policy from outside chooses it.
     #[inline]
-    pub fn start_level(&self, hints: &Hints) -> u8 {
-        start::level(&self.start, hints).clamp(1, self.levels())
+    pub fn start_level(&self, hints: &Hints) -> Option<u8> {
+        Some(start::level(&self.start, hints)?.clamp(1, self.levels()))
     }
 
     /// The level at which the read of a unit starts for which the controller keeps no level: level 1, or the needed
     /// level with `ideal`.
     pub fn start_without_hints(&self, hints: &Hints) -> u8 {
-        if self.start == StartLevel::Ideal { self.start_level(hints) } else { 1 }
+        if self.start == StartLevel::Ideal { hints.needed.clamp(1, self.levels()) } else { 1 }
     }
 }
 
