@@ -339,7 +339,7 @@ def _version(package: str) -> str:
 def load_files(paths: Iterable[str | os.PathLike[str]]) -> None:
     """Import files with policies; the classes in them are declared. Raises `OutputError`."""
     for number, path in enumerate(map(Path, paths)):
-        before = len(_core.declared_policies())
+        before = {id(policy) for policy in _core.declared_policies()}
         if not path.is_file():
             raise OutputError(f"--policy: no file {shown(path)}\n  remedy: check the path")
         module_name = f"nandlab_policy_{number}_{re.sub(r'[^A-Za-z0-9_]', '_', path.stem)}"
@@ -356,7 +356,8 @@ def load_files(paths: Iterable[str | os.PathLike[str]]) -> None:
             raise OutputError(_import_error(path, error)) from error
         finally:
             sys.path.pop(0)
-        if len(_core.declared_policies()) == before:
+        # A policy that is declared again is another object.
+        if before >= {id(policy) for policy in _core.declared_policies()}:
             raise OutputError(
                 f"--policy: {shown(path)} declares no policy\n"
                 '  remedy: write @nandlab.policy("gc.victim") above a class, or another slot'

@@ -489,6 +489,15 @@ OF_PAGE = {
 }
 
 
+def test_a_file_can_be_loaded_again(tmp_path):
+    file = tmp_path / "again.py"
+    file.write_text(
+        "import nandlab\n\n@nandlab.policy('gc.victim')\nclass Again:\n    def pick(self, lane):\n        pass\n"
+    )
+    for _ in range(2):
+        python_policies.load_files([file])
+
+
 @pytest.mark.parametrize("page", PAGES, ids=[page.stem for page in PAGES])
 def test_the_examples_of_the_pages_run(page, tmp_path):
     for number, part in enumerate(page.read_text().split("```python\n")[1:]):
@@ -497,9 +506,9 @@ def test_the_examples_of_the_pages_run(page, tmp_path):
             continue
         file = tmp_path / f"example_{page.stem.replace('-', '_')}_{number}.py"
         file.write_text(code)
-        known = {(policy.slot, policy.name) for policy in nandlab._core.declared_policies()}
+        known = {id(policy) for policy in nandlab._core.declared_policies()}
         python_policies.load_files([file])
-        (policy,) = [one for one in nandlab._core.declared_policies() if (one.slot, one.name) not in known]
+        (policy,) = [one for one in nandlab._core.declared_policies() if id(one) not in known]
         name = {policy.name: {"limit": 2}} if policy.slot == "migration.policy" else policy.name
         assert nandlab.run(nandlab.load(SPEC, {**OF_PAGE[page.stem], policy.slot: name})).complete
 
