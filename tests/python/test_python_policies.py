@@ -717,6 +717,8 @@ def test_check_accepts_a_policy_that_is_not_loaded_with_a_note(lab, command):
     checked = command("spec", "check", "s.toml", "--set", "gc.victim={mine = {k = 100}}")
     assert checked.returncode == 0 and "s.toml: ok" in checked.stdout
     assert 'gc.victim = "mine": not loaded, parameters unchecked' in checked.stderr
+    for words in (("spec", "show", "s.toml"), ("spec", "fit", "s.toml")):
+        assert command(*words).returncode == 0
     wrong = command("spec", "check", "s.toml", "--policy", "mine.py", "--set", "gc.victim={mine = {k = 100}}")
     assert wrong.returncode == 2 and "gc.victim.mine.k" in wrong.stderr and "not loaded" not in wrong.stderr
     typing_error = command("spec", "check", "s.toml", "--set", "gc.victim=gredy")
