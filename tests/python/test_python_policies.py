@@ -833,10 +833,12 @@ def test_the_identity_has_what_decisions_depend_on(lab):
 WEIGHT = 1
 
 
-def test_a_spec_has_the_identity_at_the_time_at_which_it_is_loaded():
+def test_a_spec_has_the_identity_at_the_time_at_which_it_is_loaded(tmp_path):
     global WEIGHT
+    file = tmp_path / "weights.txt"
+    file.write_text("1\n")
 
-    @nandlab.policy("gc.victim", "weighs", files=[__file__])
+    @nandlab.policy("gc.victim", "weighs", files=[file])
     class Weighs:
         def pick(self, lane):
             return lane.least(lane.valid * WEIGHT)
@@ -850,6 +852,11 @@ def test_a_spec_has_the_identity_at_the_time_at_which_it_is_loaded():
     second = loaded()
     WEIGHT = 1
     assert second != first and loaded() == first
+    file.write_text("2\n")
+    assert loaded() not in (first, second)
+    file.unlink()
+    with pytest.raises(nandlab.OutputError, match=r'gc\.victim = "weighs": cannot read .*weights\.txt'):
+        loaded()
 
 
 def test_the_identity_has_closures_and_bases():
