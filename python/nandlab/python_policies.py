@@ -122,7 +122,10 @@ def refresh(text: str, sets: Iterable[str]) -> None:
         files = _files.get((policy.slot, policy.name))
         if files is None or policy.name not in words:
             continue
-        identity = _Identity(policy.class_, files).digest()
+        try:
+            identity = _Identity(policy.class_, files).digest()
+        except ValueError as error:
+            raise OutputError(f'{policy.slot} = "{policy.name}": {error}') from None
         slot, name, about, params, cls, before, place, copies = policy.arguments
         if identity != before:
             _core.declare_policy(_core.Policy(slot, name, about, params, cls, identity, place, copies))

@@ -726,6 +726,8 @@ def test_check_accepts_a_policy_that_is_not_loaded_with_a_note(lab, command):
     checked = command("spec", "check", "s.toml", "--set", "gc.victim={mine = {k = 100}}")
     assert checked.returncode == 0 and "s.toml: ok" in checked.stdout
     assert 'gc.victim = "mine": not loaded, parameters unchecked' in checked.stderr
+    for words in (("spec", "show", "s.toml"), ("spec", "fit", "s.toml")):
+        assert command(*words).returncode == 0
     wrong = command("spec", "check", "s.toml", "--policy", "mine.py", "--set", "gc.victim={mine = {k = 100}}")
     assert wrong.returncode == 2 and "gc.victim.mine.k" in wrong.stderr and "not loaded" not in wrong.stderr
     typing_error = command("spec", "check", "s.toml", "--set", "gc.victim=gredy")
@@ -840,10 +842,12 @@ def test_the_identity_has_what_decisions_depend_on(lab):
 WEIGHT = 1
 
 
-def test_a_spec_has_the_identity_at_the_time_at_which_it_is_loaded():
+def test_a_spec_has_the_identity_at_the_time_at_which_it_is_loaded(tmp_path):
     global WEIGHT
+    file = tmp_path / "weights.txt"
+    file.write_text("1\n")
 
-    @nandlab.policy("gc.victim", "weighs", files=[__file__])
+    @nandlab.policy("gc.victim", "weighs", files=[file])
     class Weighs:
         def pick(self, lane):
             return lane.least(lane.valid * WEIGHT)
@@ -857,6 +861,11 @@ def test_a_spec_has_the_identity_at_the_time_at_which_it_is_loaded():
     second = loaded()
     WEIGHT = 1
     assert second != first and loaded() == first
+    file.write_text("2\n")
+    assert loaded() not in (first, second)
+    file.unlink()
+    with pytest.raises(nandlab.OutputError, match=r'gc\.victim = "weighs": cannot read .*weights\.txt'):
+        loaded()
 
 
 def test_the_identity_has_closures_and_bases():
