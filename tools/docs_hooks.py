@@ -2,7 +2,8 @@
 
 `docs/` has the hand-written pages. `docs_reference.py` generates the parts of the reference from the schema, the
 policies, the help texts, the docstrings, and the sources of notes and trace readers; `docs_pictures.py` draws the
-pictures; `docs_formulas.py` turns formulas into MathML. The site needs neither a network nor a server:
+pictures; `docs_notebooks.py` executes the notebooks; `docs_formulas.py` turns formulas into MathML. The site needs
+neither a network nor a server:
 `docs/assets/iframe-worker.js` lets the search run on pages opened from a folder. `tests/python/test_docs.py` runs every
 command and snippet of the pages and of README.md, and builds the site strictly.
 """
@@ -13,6 +14,7 @@ import re
 from collections.abc import Callable
 
 import docs_formulas
+import docs_notebooks
 import docs_pictures
 import docs_reference
 from mkdocs.config.defaults import MkDocsConfig
@@ -30,7 +32,9 @@ _WITHOUT_LINKS = "reference/"
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Adds the charts."""
+    """Adds the charts, and the pages of the notebooks."""
+    for name in docs_notebooks.names():
+        files.append(File.generated(config, f"notebooks/{name}.md", content=docs_notebooks.page(name)))
     for name, chart in docs_pictures.CHARTS.items():
         files.append(File.generated(config, f"pictures/{name}.svg", content=chart()))
     return files

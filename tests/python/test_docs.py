@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
 
+import docs_notebooks
 import docs_reference
 import nandlab
 import pytest
@@ -236,3 +237,13 @@ def test_the_reference_has_every_key_policy_command_name_and_note():
     folders = (ROOT / "crates" / crate / "src" for crate in ("nandlab", "nandlab-trace"))
     sources = "".join(path.read_text() for folder in folders for path in folder.rglob("*.rs"))
     assert codes == set(re.findall(r'Note::(?:error|warning|info)\(\s*"([a-z0-9-]+)"', sources))
+
+
+@pytest.mark.parametrize("name", docs_notebooks.names())
+def test_a_notebook_runs_and_its_page_needs_no_network(name):
+    assert {"first-steps", "gc-policy", "paper-figure", "database"} == set(docs_notebooks.names())
+    assert all(not cell.get("outputs") for cell in docs_notebooks.cells(name))
+    page = docs_notebooks.page(name)
+    assert page.count("```python") >= 3 and '<div class="cell">' in page
+    assert not re.search(r"<script|src=|cdn|https?://(?!www\.w3\.org)", page)
+    assert len(page) < 1_000_000
