@@ -406,21 +406,24 @@ def _waits(sum_: Any, parts: int) -> list[dict[str, object]]:
 
 
 def _waits_chart(rows: list[dict[str, object]], column: str = "") -> str:
+    """Bars of the parts, a row of charts for each kind of request; with `column` one chart for each of its values."""
     import altair as alt
 
-    chart = (
-        alt.Chart(_data(rows))
-        .mark_bar()
-        .encode(
-            x=alt.X("us:Q", title="mean time a request, us"),
-            y=alt.Y("part:N", title=None, sort="-x"),
-            color=alt.Color("op:N", title=None),
-            row=alt.Row("op:N", title=None),
-            **({"column": alt.Column(f"{column}:N", title=None, sort=None)} if column else {}),
+    def of(op: object) -> Any:
+        chart = (
+            alt.Chart(_data([row for row in rows if row["op"] == op]), title=f"{op}s" if op != "flush" else "flushes")
+            .mark_bar()
+            .encode(
+                x=alt.X("us:Q", title="mean time a request, us"),
+                y=alt.Y("part:N", title=None, sort="-x"),
+                **({"column": alt.Column(f"{column}:N", title=None, sort=None)} if column else {}),
+            )
+            .properties(width=230 if column else 420, height=150)
         )
-        .resolve_scale(y="independent", x="independent" if not column else "shared")
-    )
-    return chart_svg(chart.properties(width=230 if column else 420, height=150))
+        return chart.resolve_scale(y="independent") if column else chart
+
+    ops = dict.fromkeys(row["op"] for row in rows)
+    return chart_svg(alt.vconcat(*(of(op) for op in ops)))
 
 
 def _data(rows: Sequence[Mapping[str, object]]) -> Any:

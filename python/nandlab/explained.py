@@ -12,7 +12,7 @@ OWN = {
     "link": "link to the host",
     "controller": "controller",
     "dram": "DRAM of the write cache",
-    "transfer": "own commands and transfers",
+    "transfer": "commands and transfers",
     "bus": "wait for the channel",
     "sense": "own senses",
     "decode": "own decoding",
@@ -29,8 +29,10 @@ OWN = {
 _KINDS = {"read": "reads", "program": "programs", "erase": "erases", "copyback": "copybacks"}
 
 
-def words(part: str) -> str:
-    """A part in words; `part` is a key of `parts_ns`, such as `sense` or `erase_gc`."""
+def words(part: str | None) -> str:
+    """A part in words; `part` is a key of `parts_ns`, such as `sense` or `erase_gc`, or that of a `Step`."""
+    if part is None:
+        return "earlier stretches, not listed"
     if part in OWN:
         return OWN[part]
     kind, _, cause = part.partition("_")
@@ -42,7 +44,8 @@ class Step(Record, frozen=True):
 
     from_ns: int
     to_ns: int
-    part: str
+    #: `None` for the stretch before those that are listed.
+    part: str | None
     #: The die of the operation concerned, and the LPN of its data; `None` without an operation on a die.
     die: int | None
     lpn: int | None

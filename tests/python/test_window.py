@@ -280,78 +280,77 @@ def test_top_shows_what_stat_says(served):
     assert "P/E cycles" in done.stdout
 
 
-class TestPage:
-    """The page in a browser."""
+@pytest.fixture(scope="module")
+def browser():
+    playwright = pytest.importorskip("playwright.sync_api", reason="browser tests: the package playwright is missing")
+    if CHROMIUM is None:
+        pytest.skip("browser tests: the program chromium is missing")
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
 
-    @pytest.fixture(scope="class")
-    def browser(self):
-        playwright = pytest.importorskip(
-            "playwright.sync_api", reason="browser tests: the package playwright is missing"
-        )
-        if CHROMIUM is None:
-            pytest.skip("browser tests: the program chromium is missing")
-        with playwright.sync_playwright() as started:
-            browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-            yield browser
-            browser.close()
 
-    @pytest.fixture(params=[("light", 1280), ("dark", 390)], ids=["desk", "phone"])
-    def page(self, browser, served, request):
-        theme, width = request.param
-        context = browser.new_context(color_scheme=theme, viewport={"width": width, "height": 900})
-        page = context.new_page()
-        page.set_default_timeout(120_000)
-        page.told, page.asked = [], []
-        page.on("console", lambda message: page.told.append(message.text))
-        page.on("pageerror", lambda error: page.told.append(str(error)))
-        page.on("request", lambda asked: page.asked.append(asked.url))
-        page.goto(served.url)
-        yield page
-        assert page.told == []
-        ours = f"http://{served.address}/"
-        assert [url for url in page.asked if not url.startswith((ours, "data:"))] == []
-        assert all(served.token not in url.partition("#")[0] for url in page.asked)
-        assert context.cookies() == []
-        context.close()
+@pytest.fixture(params=[("light", 1280), ("dark", 390)], ids=["desk", "phone"])
+def page(browser, served, request):
+    theme, width = request.param
+    context = browser.new_context(color_scheme=theme, viewport={"width": width, "height": 900})
+    page = context.new_page()
+    page.set_default_timeout(120_000)
+    page.told, page.asked = [], []
+    page.on("console", lambda message: page.told.append(message.text))
+    page.on("pageerror", lambda error: page.told.append(str(error)))
+    page.on("request", lambda asked: page.asked.append(asked.url))
+    page.goto(served.url)
+    yield page
+    assert page.told == []
+    ours = f"http://{served.address}/"
+    assert [url for url in page.asked if not url.startswith((ours, "data:"))] == []
+    assert all(served.token not in url.partition("#")[0] for url in page.asked)
+    assert context.cookies() == []
+    context.close()
 
-    @needs_qemu_io
-    def test_its_values_are_those_of_stat(self, page, served):
-        served.load(passes=1)
-        stat = served.drive.stat()
-        reads = stat["host"]["read"]["count"]
-        page.wait_for_selector(f'[data-path="host.read.count"][data-value="{reads}"]', state="attached")
-        shown = page.eval_on_selector_all("[data-path]", "all => all.map(of => [of.dataset.path, of.dataset.value])")
-        assert len(shown) > 8
-        for path, value in shown:
-            wanted = stat
-            for key in path.split("."):
-                wanted = wanted[key]
-            assert float(value) == wanted, path
-        assert page.text_content("#power") == "power on"
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
-    @needs_qemu_io
-    def test_a_spike_is_explained_by_keyboard(self, page, served):
-        served.load(passes=1)
-        page.wait_for_selector("#spikes button")
-        page.locator("#spikes button").last.focus()
-        page.keyboard.press("Enter")
-        page.wait_for_selector("#of")
-        text = page.text_content("#explained")
-        assert "Most of it:" in text and "waited for" in text
-        assert page.locator("#explained tbody tr").count() >= 1
-        assert page.evaluate("document.activeElement.id") == "h-explained"
+@needs_qemu_io
+def test_its_values_are_those_of_stat(page, served):
+    served.load(passes=1)
+    stat = served.drive.stat()
+    reads = stat["host"]["read"]["count"]
+    page.wait_for_selector(f'[data-path="host.read.count"][data-value="{reads}"]', state="attached")
+    shown = page.eval_on_selector_all("[data-path]", "all => all.map(of => [of.dataset.path, of.dataset.value])")
+    assert len(shown) > 8
+    for path, value in shown:
+        wanted = stat
+        for key in path.split("."):
+            wanted = wanted[key]
+        assert float(value) == wanted, path
+    assert page.text_content("#power") == "power on"
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
-    def test_axe_finds_nothing_serious(self, page, served):
-        axe = pytest.importorskip(
-            "axe_playwright_python", reason="browser tests: the package axe-playwright-python is missing"
-        )
-        page.wait_for_selector("[data-path]", state="attached")
-        script = (Path(axe.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
-        # The policy of the page lets no script of others in.
-        page.evaluate(script)
-        found = page.evaluate(
-            """() => axe.run(document, { resultTypes: ["violations"] }).then(found => found.violations
-            .map(one => [one.id, ...one.nodes.slice(0, 3).map(node => node.html)]))"""
-        )
-        assert found == []
+
+@needs_qemu_io
+def test_a_spike_is_explained_by_keyboard(page, served):
+    served.load(passes=1)
+    page.wait_for_selector("#spikes button")
+    page.locator("#spikes button").last.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#of")
+    text = page.text_content("#explained")
+    assert "Most of it:" in text and "waited for" in text
+    assert page.locator("#explained tbody tr").count() >= 1
+    assert page.evaluate("document.activeElement.id") == "h-explained"
+
+
+def test_axe_finds_nothing_serious(page, served):
+    axe = pytest.importorskip(
+        "axe_playwright_python", reason="browser tests: the package axe-playwright-python is missing"
+    )
+    page.wait_for_selector("[data-path]", state="attached")
+    script = (Path(axe.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
+    # The policy of the page lets no script of others in.
+    page.evaluate(script)
+    found = page.evaluate(
+        """() => axe.run(document, { resultTypes: ["violations"] }).then(found => found.violations
+        .map(one => [one.id, ...one.nodes.slice(0, 3).map(node => node.html)]))"""
+    )
+    assert found == []

@@ -133,7 +133,11 @@ mod linux {
                     speed,
                     memory_max: value(options, "memory")?.ok_or_else(|| missing("memory"))?,
                     folder: value(options, "data")?,
-                    explain: options.get_item("http")?.filter(|http| !http.is_none()).map(|_| EXPLAINED),
+                    explain: match value::<String>(options, "http")? {
+                        Some(_) if value(options, "explain")?.unwrap_or(true) => Some(EXPLAINED),
+                        Some(_) => Some(0),
+                        None => None,
+                    },
                     cut_every: value::<u64>(options, "cut_every_ns")?.map(Span::from_ns),
                     checkpoint: value(options, "checkpoint")?,
                 },

@@ -60,6 +60,11 @@ nandlab serve drive.toml --data ~/db-drive       # the next call goes on with th
         "with its token is printed below the URIs.",
     )
     parser.add_argument(
+        "--no-explain",
+        action="store_true",
+        help="With --http: slow requests are not explained, which saves processor time with each request.",
+    )
+    parser.add_argument(
         "--allow-remote",
         action="store_true",
         help="Allow addresses of --tcp and --http that other machines can reach. NBD has no passwords, and HTTP sends "
@@ -151,6 +156,8 @@ def serve(options: argparse.Namespace) -> End:
         raise OutputError(
             "--patience: simulated time waits for clients only with --speed max\n  remedy: leave out --patience"
         )
+    if options.no_explain and options.http is None:
+        raise OutputError("--no-explain: no page explains requests\n  remedy: leave it out, or add --http")
     _check_recording(options)
     for name, value in (("--gather", options.gather), ("--cut-after", options.cut_after)):
         if value is not None and not 1 <= value < 2**31:
@@ -173,6 +180,7 @@ def serve(options: argparse.Namespace) -> End:
         "socket": path,
         "tcp": options.tcp,
         "http": options.http,
+        "explain": not options.no_explain,
         "allow_remote": options.allow_remote,
         "orders": orders,
         "speed": speed,

@@ -115,5 +115,5 @@ def length(step: Step) -> int:
 def _said(step: Step) -> str:
     if step.die is None:
         return words(step.part)
-    has_data = step.lpn is not None and not step.part.startswith("erase")
+    has_data = step.lpn is not None and not (step.part or "").startswith("erase")
     return f"{words(step.part)}, die {step.die}" + (f", LPN {step.lpn}" if has_data else "")

@@ -130,7 +130,8 @@ pub struct Options {
     /// Power fails each time so much simulated time has passed since it last returned, and returns at once, as it does when
     /// the spec lets it fail.
     pub cut_every: Option<Span>,
-    /// The number of slow requests that each snapshot explains; `None`: no snapshots are taken.
+    /// The number of slow requests that each snapshot explains; 0: requests are not explained; `None`: no snapshots are
+    /// taken.
     pub explain: Option<u32>,
     /// The file of a checkpoint. If it is there, the drive goes on from it, and is not preconditioned.
     pub checkpoint: Option<PathBuf>,
@@ -175,8 +176,8 @@ impl Simulated {
         let contents = Contents::new(units.into(), geometry.unit_bytes, options.memory_max, folder);
         let taps = Taps::default().with(Data::new(units, contents));
         let taps = match options.explain {
-            Some(slowest) => taps.with(Explainer::new(slowest)),
-            None => taps,
+            Some(slowest @ 1..) => taps.with(Explainer::new(slowest)),
+            _ => taps,
         };
         let mut drive = Box::new(Drive::with_probe(spec, taps));
         if let Some(path) = options.checkpoint.as_ref().filter(|path| path.exists()) {

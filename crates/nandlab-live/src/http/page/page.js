@@ -5,7 +5,7 @@ const token = location.hash.slice(1);
 const headers = { Authorization: `Bearer ${token}` };
 const byId = (id) => document.getElementById(id);
 const CAUSES = { host: ["host", "slate"], sync: ["cache sync", "brown"], gc: ["GC", "orange"], wear: ["wear levelling", "violet"], refresh: ["refresh", "teal"], reclaim: ["read reclaim", "rose"], mapping: ["mapping table", "green"], flush: ["emergency flush", "red"] };
-const OWN = { link: "link to the host", controller: "controller", dram: "DRAM of the write cache", transfer: "own commands and transfers", bus: "wait for the channel", sense: "own senses", decode: "own decoding", decoder: "wait for a decoder", retry: "further tries of reads", program: "own programs", units: "own units before, on the same die", suspend: "suspension of a program or erase", gather: "wait for other requests", timer: "wait for a time of the drive", kept: "die kept for other work", other: "not observed" };
+const OWN = { link: "link to the host", controller: "controller", dram: "DRAM of the write cache", transfer: "commands and transfers", bus: "wait for the channel", sense: "own senses", decode: "own decoding", decoder: "wait for a decoder", retry: "further tries of reads", program: "own programs", units: "own units before, on the same die", suspend: "suspension of a program or erase", gather: "wait for other requests", timer: "wait for a time of the drive", kept: "die kept for other work", other: "not observed" };
 const KINDS = { read: "reads", program: "programs", erase: "erases", copyback: "copybacks" };
 const DIES = { idle: "grid", read: "blue", program: "rose", erase: "orange", suspended: "violet" };
 let range = "minute";
@@ -13,6 +13,7 @@ let shown = null;
 let chosen = null;
 
 const words = (part) => {
+  if (part === null) return "earlier stretches, not listed";
   if (OWN[part]) return OWN[part];
   const [kind, cause] = part.split("_");
   return `${KINDS[kind] ?? kind} for ${CAUSES[cause]?.[0] ?? cause}`;
@@ -44,12 +45,12 @@ function legend(entries) {
 }
 function table(heads, rows, label) {
   const cell = (tag) => (text, at) => make(tag, at ? { class: "n" } : {}, text);
-  return make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label },
+  return make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `${label}: table` },
     make("table", {}, make("thead", {}, make("tr", {}, ...heads.map(cell("th")))), make("tbody", {}, ...rows.map((row) => make("tr", {}, ...row.map(cell("td")))))));
 }
-function folded(id, heads, rows, label) {
+function folded(id, heads, rows, label, title = "Values") {
   const before = byId(id)?.querySelector("details");
-  const details = make("details", {}, make("summary", {}, "Values"), table(heads, rows, label));
+  const details = make("details", {}, make("summary", {}, title), table(heads, rows, label));
   details.open = before?.open ?? false;
   return details;
 }
@@ -72,7 +73,7 @@ function chart(id, label, of, { log = false, format = number, stacked = false } 
     return height - bottom - share * (height - bottom - 12);
   };
   const x = (at) => left + (points.length > 1 ? at / (points.length - 1) : 0.5) * (width - left - 6);
-  const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${label}, ${range === "minute" ? "last minute" : "last hour"}` });
+  const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${label} over time, ${range === "minute" ? "last minute" : "last hour"}` });
   const ticks = log ? [low, Math.sqrt(low * top), top] : [0, top / 2, top];
   for (const tick of ticks) svg.append(draw("line", { x1: left, x2: width, y1: y(tick), y2: y(tick), class: "grid" }), draw("text", { x: left - 5, y: y(tick) + 4, "text-anchor": "end" }, format(tick)));
   const unit = range === "minute" ? "s" : "min";
@@ -97,13 +98,13 @@ function chart(id, label, of, { log = false, format = number, stacked = false } 
   }
   const heads = ["time", ...of.map((one) => one[0])];
   const rows = points.map((point, at) => [`${number(point.at_s - shown.at_s)} s`, ...of.map((one) => format(one[2][at] || 0))]).reverse();
-  put(id, svg, legend(of.map((one) => [one[0], one[1]])), folded(id, heads, rows, `${label}: values`));
+  put(id, svg, legend(of.map((one) => [one[0], one[1]])), folded(id, heads, rows, `${label} over time`));
 }
 
 // Horizontal bars: [name, value, colour, text].
 function bars(id, label, rows) {
   const top = Math.max(...rows.map((row) => row[1]), 1e-12);
-  const svg = draw("svg", { viewBox: `0 0 600 ${Math.max(rows.length, 1) * 22}`, role: "img", "aria-label": `${label}: ${rows.map((row) => `${row[0]} ${row[3]}`).join(", ") || "nothing"}` });
+  const svg = draw("svg", { class: "bars", viewBox: `0 0 600 ${Math.max(rows.length, 1) * 22}`, role: "img", "aria-label": `${label}: ${rows.map((row) => `${row[0]} ${row[3]}`).join(", ") || "nothing"}` });
   rows.forEach(([name, value, paint, text], at) => svg.append(
     draw("text", { x: 0, y: at * 22 + 15 }, name),
     draw("rect", { x: 240, y: at * 22 + 4, width: Math.max(1, 250 * value / top), height: 14, rx: 2, fill: colour(paint) }),
@@ -134,12 +135,12 @@ async function explain(id) {
   const total = of.latency_ns;
   const share = (ns) => `${micros(ns / 1e3)} (${number(100 * ns / total)} %)`;
   const parts = Object.entries(of.parts_ns);
-  const where = (step) => step.die === null ? "" : `die ${step.die}${step.part.startsWith("erase") ? "" : `, LPN ${step.lpn}`}`;
+  const where = (step) => step.die === null ? "" : `die ${step.die}${step.part?.startsWith("erase") ? "" : `, LPN ${step.lpn}`}`;
   const steps = of.steps.map((step) => [micros(step.from_ns / 1e3), micros((step.to_ns - step.from_ns) / 1e3), words(step.part), where(step)]);
   byId("explained").replaceChildren(
     make("p", { id: "of" }, `Request ${count(of.request)}, a ${of.op} of ${bytes(of.length)} at ${count(of.offset)}, took ${micros(total / 1e3)}. Most of it: ${parts.length ? `${words(parts[0][0])}, ${share(parts[0][1])}` : "nothing"}.`),
     bars("", "What the request waited for", parts.map(([part, ns]) => [words(part), ns, painted(part), share(ns)])),
-    table(["from", "took", "waited for", "where"], steps, "Steps of the request"));
+    folded("explained", ["from", "took", "waited for", "where"], steps, "Steps of the request", `Step by step: ${steps.length}`));
   byId("h-explained").focus({ preventScroll: false });
   spikes();
 }
@@ -150,7 +151,8 @@ function spikes() {
   }
   const points = shown[range].points;
   const top = Math.max(...points.map((point) => point.slowest?.us ?? 0), 1);
-  put("spikes", ...points.map((point) => {
+  const missing = Array.from({ length: Math.max(0, 60 - points.length) }, () => make("span"));
+  put("spikes", ...missing, ...points.map((point) => {
     if (!point.slowest) return make("span");
     const { id, us } = point.slowest;
     const text = `Slowest request, ${number(shown.at_s - point.at_s)} s ago: ${micros(us)}`;
@@ -208,7 +210,7 @@ function rest() {
   const levels = state.levels.map((of, level) => [`level ${level}`, of, "blue", count(of)]).filter((row) => row[1]);
   put("levels", levels.length ? bars("", "Page reads by read level", levels) : make("p", { class: "hint" }, "All pages decode at the first try, or this drive has no read levels."), make("p", { class: "hint" }, `${count(state.retries)} further tries, ${count(state.uncorrectable)} uncorrectable`));
   const cycles = state.pe_cycles;
-  put("wear", table(["", "now"], [["lanes with a background job", count(state.jobs)], ["victims of GC", count(state.victims)], ["units that waited for room", count(state.waiting_writes)], ["suspended programs, erases", `${count(state.suspensions.programs)}, ${count(state.suspensions.erases)}`], ["P/E cycles, least", count(cycles.min)], ["P/E cycles, mean", number(cycles.mean)], ["P/E cycles, most", count(cycles.max)], ["endurance", count(cycles.endurance)], ["power losses", count(stat.power_losses)], ["lost units: covered, acknowledged, in flight", `${count(state.losses.covered)}, ${count(state.losses.acknowledged)}, ${count(state.losses.in_flight)}`]], "Garbage collection and wear"));
+  put("wear", table(["what", "now"], [["lanes with a background job", count(state.jobs)], ["victims of GC", count(state.victims)], ["units that waited for room", count(state.waiting_writes)], ["suspended programs, erases", `${count(state.suspensions.programs)}, ${count(state.suspensions.erases)}`], ["P/E cycles, least", count(cycles.min)], ["P/E cycles, mean", number(cycles.mean)], ["P/E cycles, most", count(cycles.max)], ["endurance", count(cycles.endurance)], ["power losses", count(stat.power_losses)], ["lost units: covered, acknowledged, in flight", `${count(state.losses.covered)}, ${count(state.losses.acknowledged)}, ${count(state.losses.in_flight)}`]], "Garbage collection and wear"));
   put("clients", shown.clients.length ? table(["connection", "reads", "writes", "others", "read", "written", "outstanding"], shown.clients.map((of) => [String(of.number), count(of.reads), count(of.writes), count(of.others), bytes(of.bytes_read), bytes(of.bytes_written), count(of.outstanding)]), "Connections") : make("p", { class: "hint" }, "No client is connected."));
   const rows = [];
   const flat = (value, path) => {
@@ -235,7 +237,7 @@ function show() {
   chart("waf", "Pages programmed by cause", Object.entries(CAUSES).filter(([cause]) => points.some((point) => point.programmed[cause])).map(([cause, [name, paint]]) => [name, paint, points.map((point) => point.programmed[cause] ?? 0)]), { stacked: true });
   const parts = Object.entries(shown[range].parts_ns).sort((one, other) => other[1] - one[1]);
   const total = parts.reduce((sum, part) => sum + part[1], 0);
-  put("parts", parts.length ? bars("", "What the requests waited for", parts.slice(0, 12).map(([part, ns]) => [words(part), ns, painted(part), `${number(100 * ns / total)} %`])) : make("p", { class: "hint" }, "No request took time."));
+  put("parts", parts.length ? bars("", "What the requests waited for", parts.slice(0, 12).map(([part, ns]) => [words(part), ns, painted(part), `${number(100 * ns / total)} %`])) : make("p", { class: "hint" }, shown.state.parts_ns === null ? "This server does not explain requests (--no-explain)." : "No request took time."));
   dies();
   rest();
   const is_on = shown.stat.power === "on";

@@ -35,11 +35,14 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 /// The length of the rings of operations and of holds.
-const RING: usize = 1 << 15;
+const RING: usize = 1 << 13;
 /// The most holds and operations that the path of one request looks at; the rest is `other`.
 const LOOKS_MAX: u32 = 4096;
-/// The most steps that are kept of a request; what is before them is one step more.
+/// The most steps that are kept of a request, the last ones; what is before them is one step more.
 const STEPS_MAX: usize = 64;
+
+/// The most lists of holds that the wait of an operation looks at: that of its die and those of its planes.
+const LISTS_MAX: usize = 17;
 
 /// What the drive acts upon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,14 +118,15 @@ struct Station {
 }
 
 /// A request in the drive.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Outstanding {
     id: u64,
     arrival: u64,
     reached: u64,
     begun: u64,
     done: u64,
-    parts: Parts,
+    /// Its parts so far: the number of each with its time.
+    parts: Vec<(u8, u64)>,
     /// Whether `slow` has the steps of the request.
     has_steps: bool,
 }
@@ -134,8 +138,8 @@ pub struct Step {
     pub from_ns: u64,
     /// From the arrival of the request, in nanoseconds.
     pub to_ns: u64,
-    /// What the request waited for.
-    pub part: Part,
+    /// What the request waited for; `None` for the stretch before those that are kept.
+    pub part: Option<Part>,
     /// The die, if an operation on a die is concerned.
     pub die: Option<u32>,
     /// The LPN of the operation's data; for an erase 0.
@@ -177,7 +181,7 @@ impl Explained {
             json!({
                 "from_ns": step.from_ns,
                 "to_ns": step.to_ns,
-                "part": step.part.name(),
+                "part": step.part.map(Part::name),
                 "die": step.die,
                 "lpn": step.lpn,
             })
@@ -230,13 +234,22 @@ pub struct Explainer {
     crossing: Vec<(u32, Vec<Step>)>,
 }
 
+/// Adds a time to the list of a request's parts, which are few.
+fn add(parts: &mut Vec<(u8, u64)>, part: Part, ns: u64) {
+    let number = part.index() as u8;
+    match parts.iter_mut().find(|of| of.0 == number) {
+        Some(of) => of.1 += ns,
+        None => parts.push((number, ns)),
+    }
+}
+
 /// The path of a request, followed back from its end.
 struct Path {
     /// The beginning and the arrival.
     begun: u64,
     arrival: u64,
     request: u64,
-    parts: Parts,
+    parts: Vec<(u8, u64)>,
     looks: u32,
     steps: Option<Vec<Step>>,
 }
@@ -248,18 +261,18 @@ impl Path {
         if from >= to {
             return;
         }
-        self.parts.add(part, to - from);
+        add(&mut self.parts, part, to - from);
         let arrival = self.arrival;
         let Some(steps) = &mut self.steps else { return };
         let step = Step {
             from_ns: from - arrival,
             to_ns: to - arrival,
-            part,
+            part: Some(part),
             die: of.map(|(die, _)| die),
             lpn: of.map(|(_, lpn)| lpn),
         };
         match steps.last_mut() {
-            Some(last) if last.part == part && last.die == step.die && last.lpn == step.lpn => {
+            Some(last) if last.part == step.part && last.die == step.die && last.lpn == step.lpn => {
                 last.from_ns = step.from_ns;
             }
             _ => steps.push(step),
@@ -468,8 +481,9 @@ impl Explainer {
             self.work(path, operation);
             let issued = operation.issued.min(operation.ended);
             if issued > path.begun {
-                let lists = self.lists(operation);
-                self.blame(path, &lists, (operation.queued.max(path.begun), issued));
+                let mut lists = [0; LISTS_MAX];
+                let number = self.lists(operation, &mut lists);
+                self.blame(path, &lists[..number], (operation.queued.max(path.begun), issued));
             }
             (at, trigger) = (operation.queued, operation.trigger);
         }
@@ -477,16 +491,19 @@ impl Explainer {
 
     /// The last holds of the station of an operation that was queued, and of those that its die shares with it: first
     /// that of the die.
-    fn lists(&self, operation: &Operation) -> Vec<u64> {
-        let last = |id: u32| self.stations.get(id as usize).map_or(0, |station| station.last);
+    fn lists(&self, operation: &Operation, lists: &mut [u64; LISTS_MAX]) -> usize {
         let [of_die, of_station] = operation.before;
-        let mut lists = vec![of_die];
+        (lists[0], lists[1]) = (of_die, of_station);
         if operation.station != operation.die {
-            lists.push(of_station);
-        } else if let Some(station) = self.stations.get(operation.die as usize) {
-            lists.extend(station.planes.iter().map(|&id| last(id)));
+            return 2;
         }
-        lists
+        let station = self.stations.get(operation.die as usize);
+        let planes = station.map_or(&[][..], |station| &station.planes[..]);
+        let planes = &planes[..planes.len().min(LISTS_MAX - 1)];
+        for (list, &id) in lists[1..].iter_mut().zip(planes) {
+            *list = self.stations.get(id as usize).map_or(0, |station| station.last);
+        }
+        1 + planes.len()
     }
 
     /// Divides the wait of an operation in its queue among what held its die. What no hold of the first list explains,
@@ -606,8 +623,11 @@ impl Explainer {
         let Some(request) = self.slots.get_mut(slot.index()).filter(|request| request.id == done.id) else {
             return;
         };
-        let (latency_ns, mut parts) = ((done.completed - done.request.arrival).ns(), request.parts);
-        parts.add(Part::Own(Own::Link), done.completed.ns() - request.done);
+        let latency_ns = (done.completed - done.request.arrival).ns();
+        let on_link = done.completed.ns() - request.done;
+        if on_link > 0 {
+            add(&mut request.parts, Part::Own(Own::Link), on_link);
+        }
         let (since, has_steps) = (request.done - request.arrival, std::mem::take(&mut request.has_steps));
         let crossed = has_steps.then(|| self.crossing.iter().position(|&(of, _)| of == slot.0)).flatten();
         let steps = crossed.map(|index| self.crossing.swap_remove(index).1);
@@ -617,24 +637,27 @@ impl Explainer {
         let sums = &mut self.sums[done.request.op as usize];
         sums.requests += 1;
         sums.latency_ns += latency_ns;
-        sums.parts.add_all(&parts);
+        for &(part, ns) in &request.parts {
+            sums.parts.0[usize::from(part)] += ns;
+        }
         if self.slowest_max == 0 || !self.is_slow(latency_ns) {
             return;
+        }
+        let mut parts = Parts::default();
+        for &(part, ns) in &self.slots[slot.index()].parts {
+            parts.0[usize::from(part)] = ns;
         }
         let mut steps = steps.unwrap_or_default();
         steps.reverse();
         if latency_ns > since {
-            let part = Part::Own(Own::Link);
+            let part = Some(Part::Own(Own::Link));
             steps.push(Step { from_ns: since, to_ns: latency_ns, part, die: None, lpn: None });
         }
-        if let Some(cut) = steps.len().checked_sub(STEPS_MAX) {
-            let rest = steps.drain(..cut);
-            let (from_ns, to_ns) =
-                rest.fold((u64::MAX, 0), |(from, to), step| (step.from_ns.min(from), step.to_ns.max(to)));
-            if to_ns > 0 {
-                let part = Part::Own(Own::Other);
-                steps.insert(0, Step { from_ns, to_ns, part, die: None, lpn: None });
-            }
+        if steps.len() > STEPS_MAX {
+            let cut = steps.len() - STEPS_MAX;
+            let to_ns = steps[cut].from_ns;
+            let before = Step { from_ns: 0, to_ns, part: None, die: None, lpn: None };
+            steps.splice(..cut, [before]);
         }
         if self.slowest.len() == self.slowest_max {
             self.slowest.pop();
@@ -747,19 +770,28 @@ impl Watcher for Explainer {
 impl Probe for Explainer {
     fn on_submitted(&mut self, slot: RequestId, id: u64, request: &Request, _: u64) {
         let arrival = request.arrival.ns();
+        let mut parts = Vec::new();
+        if let Some(before) = self.slots.get_mut(slot.index()) {
+            parts = std::mem::take(&mut before.parts);
+            parts.clear();
+        }
         let outstanding = Outstanding {
             id,
             arrival,
             reached: arrival,
             begun: arrival,
             done: arrival,
-            parts: Parts::default(),
+            parts,
             has_steps: false,
         };
-        if self.slots.len() <= slot.index() {
-            self.slots.resize(slot.index() + 1, outstanding);
+        match self.slots.get_mut(slot.index()) {
+            Some(of) => *of = outstanding,
+            None => {
+                let none = Outstanding { id: u64::MAX, parts: Vec::new(), ..outstanding };
+                self.slots.resize(slot.index(), none);
+                self.slots.push(outstanding);
+            }
         }
-        self.slots[slot.index()] = outstanding;
     }
 
     /// The requests and operations under way are followed further; the sums begin again.
@@ -859,20 +891,15 @@ impl Probe for Explainer {
     }
 
     fn on_done(&mut self, now: Time, slot: RequestId) {
-        let Some(&request) = self.slots.get(slot.index()) else { return };
-        let is_slow = self.slowest_max > 0 && self.is_slow(now.ns() - request.arrival);
-        let mut path = Path {
-            begun: request.begun,
-            arrival: request.arrival,
-            request: request.id,
-            parts: Parts::default(),
-            looks: 0,
-            steps: is_slow.then(Vec::new),
-        };
+        let Some(request) = self.slots.get_mut(slot.index()) else { return };
+        let (arrival, reached, begun, id) = (request.arrival, request.reached, request.begun, request.id);
+        let parts = std::mem::take(&mut request.parts);
+        let is_slow = self.slowest_max > 0 && self.is_slow(now.ns() - arrival);
+        let mut path = Path { begun, arrival, request: id, parts, looks: 0, steps: is_slow.then(Vec::new) };
         self.follow(&mut path, now.ns());
-        path.begun = request.arrival;
-        path.own((request.reached, request.begun), Own::Controller);
-        path.own((request.arrival, request.reached), Own::Link);
+        path.begun = arrival;
+        path.own((reached, begun), Own::Controller);
+        path.own((arrival, reached), Own::Link);
         if let Some(steps) = path.steps.take() {
             self.crossing.push((slot.0, steps));
         }

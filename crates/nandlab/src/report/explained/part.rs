@@ -37,7 +37,7 @@ own! {
     Controller "controller";
     /// The DRAM of the write cache.
     Dram "dram";
-    /// Command cycles and transfers of the request's operations on the channel, with their wait for the off-chip path.
+    /// Command cycles and transfers of operations on the channel, with their wait for the off-chip path.
     Transfer "transfer";
     /// The wait for the channel, which other operations use.
     Bus "bus";
@@ -138,6 +138,7 @@ impl Parts {
         self.0[part.index()]
     }
 
+    #[cfg(test)]
     pub(super) fn add(&mut self, part: Part, ns: u64) {
         self.0[part.index()] += ns;
     }
