@@ -106,7 +106,10 @@ fn the_parts_of_each_request_sum_to_its_latency() {
                     at = step.to_ns;
                 }
                 assert_eq!(at, of.latency_ns, "drive {number}: {of:?}");
-                assert!(of.steps[0].part.is_none() || parts == of.parts, "drive {number}: {of:?}");
+                assert!(
+                    of.steps.first().is_some_and(|step| step.part.is_none()) || parts == of.parts,
+                    "drive {number}: {of:?}"
+                );
             }
             assert_eq!(sums, explainer.sums, "drive {number}");
             // The drive itself has the same latencies, measured by other code.
@@ -134,8 +137,13 @@ fn the_parts_of_each_request_sum_to_its_latency() {
 /// One die of one plane. Times in us: command 1, sense 50, transfer of a page 10.24, decoding 15, program 900, erase
 /// 3,500.
 fn one_die(timing: &str) -> spec::Spec {
+    dies(1, timing)
+}
+
+/// The same with several dies on one channel.
+fn dies(dies: u32, timing: &str) -> spec::Spec {
     let text = format!(
-        "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\nblocks_per_plane = 16\n\
+        "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = {dies}\nplanes_per_die = 1\nblocks_per_plane = 16\n\
          pages_per_block = 8\npage_size = '4KiB'\nop = 1.0\n[gc]\nidle_after = '10s'\n\
          [timing]\ncommand = '1us'\n{timing}"
     );
@@ -211,4 +219,47 @@ fn a_program_waits_for_the_reads_that_suspend_it() {
         ("decode", 15_000),
     ];
     assert_eq!(parts(&slowest[1]), named(&read));
+}
+
+#[test]
+fn reads_of_two_dies_wait_for_their_channel() {
+    let mut drive = explained(&dies(2, ""));
+    for unit in 0..2 {
+        submit(&mut drive, Request::write(unit * 4096, 4096));
+    }
+    drive.run_until_idle(IDLE_LIMIT).expect("the drive comes to rest");
+    drive.probe_mut().take_slowest();
+    for unit in 0..2 {
+        submit(&mut drive, Request::read(unit * 4096, 4096));
+    }
+    drive.run_until_idle(IDLE_LIMIT).expect("the drive comes to rest");
+    let slowest = drive.probe_mut().take_slowest();
+    // The second command follows the first, and the second transfer waits for the first, which ends after 61.24 us.
+    let second = [
+        ("bus", 1_000),
+        ("transfer", 1_000),
+        ("sense", 50_000),
+        ("bus", 9_240),
+        ("transfer", 10_240),
+        ("decode", 15_000),
+    ];
+    let first = [("transfer", 1_000), ("sense", 50_000), ("transfer", 10_240), ("decode", 15_000)];
+    assert_eq!(parts(&slowest[0]), named(&second));
+    assert_eq!(parts(&slowest[1]), named(&first));
+}
+
+#[test]
+fn a_power_loss_ends_what_was_followed() {
+    let spec = load(SHARED, "");
+    let mut drive = explained(&spec);
+    play(&mut drive, 7, 300);
+    submit(&mut drive, Request::write(0, 8 * 4096));
+    drive.advance(drive.now() + Span::from_ns(50_000));
+    drive.cut_power();
+    drive.probe_mut().take_slowest();
+    play(&mut drive, 8, 300);
+    for of in drive.probe_mut().take_slowest() {
+        assert_eq!(of.parts.sum_ns(), of.latency_ns);
+        assert_eq!(of.parts.ns(Part::Own(Own::Other)), 0, "{of:?}");
+    }
 }
