@@ -250,7 +250,7 @@ fn reads_of_two_dies_wait_for_their_channel() {
 
 #[test]
 fn a_power_loss_ends_what_was_followed() {
-    let spec = load(SHARED, "");
+    let spec = load(SHARED, "[power]\ncut_after_requests = 1000000\n");
     let mut drive = explained(&spec);
     play(&mut drive, 7, 300);
     submit(&mut drive, Request::write(0, 8 * 4096));
