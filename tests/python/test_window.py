@@ -173,6 +173,25 @@ def test_an_address_is_refused(tmp_path, address):
     )
 
 
+def test_options_without_effect_are_refused(tmp_path):
+    (tmp_path / "drive.toml").write_text(SPEC)
+    words = [sys.executable, "-m", "nandlab", "serve", tmp_path / "drive.toml", "--no-explain"]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--no-explain" in done.stderr and "remedy" in done.stderr
+
+
+@needs_qemu_io
+def test_a_window_that_explains_nothing_shows_the_rest(tmp_path):
+    with window(tmp_path, "--no-explain") as own:
+        own.load(passes=1)
+        stat = own.drive.stat()
+        seen = own.snapshot(lambda one: one["stat"]["server"]["requests"] == stat["server"]["requests"])
+        assert seen["state"]["parts_ns"] is None and seen["hour"]["parts_ns"] == {}
+        assert all(point["slowest"] is None for point in seen["minute"]["points"])
+        assert seen["hour"]["write"]["count"] == stat["host"]["write"]["count"]
+
+
 @needs_qemu_io
 def test_a_snapshot_has_what_stat_and_state_say(served):
     served.load()

@@ -223,14 +223,12 @@ impl History {
             && usual_ns > 0
             && ns >= SPIKE * usual_ns
         {
-            let part = (0..PARTS)
-                .max_by_key(|&part| slowest.parts.0[part])
-                .map_or("other".to_owned(), |part| Part::of(part).name());
+            let longest = (0..PARTS).max_by_key(|&part| slowest.parts.0[part]).unwrap_or(0);
             let text = format!(
-                "Latency spike: a {} took {:.2} ms, most of it for {}.",
+                "Latency spike: a {} took {:.2} ms, most of it: {}.",
                 slowest.request.op.name(),
                 ns as f64 * 1e-6,
-                part.replace('_', " for "),
+                words(Part::of(longest)),
             );
             found.push(("spike", text, Some(id)));
         }
@@ -331,10 +329,154 @@ impl History {
     }
 }
 
+/// A part of a latency in words.
+fn words(part: Part) -> String {
+    let name = part.name();
+    match (part, name.split_once('_')) {
+        (Part::Operation(_, cause), Some((kind, _))) => format!("{kind}s for {}", cause.words()),
+        _ => name,
+    }
+}
+
 /// Adds to a list that forgets its oldest.
 fn keep<T>(list: &mut VecDeque<T>, value: T, most: usize) {
     if list.len() == most {
         list.pop_front();
     }
     list.push_back(value);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nandlab::host::Request;
+    use nandlab::report::Own;
+    use nandlab::sched::{Cause, FlashOp};
+
+    /// The snapshot at a second, with so many pages programmed so far for the host and for GC.
+    fn snapshot(at_s: u64, [host, gc]: [u64; 2]) -> Box<Snapshot> {
+        let programmed = json!({ "host": host, "gc": gc });
+        Box::new(Snapshot {
+            at: Time::from_ns(at_s * 1_000_000_000),
+            stat: json!({ "power_losses": 0 }),
+            state: json!({
+                "power": "on",
+                "flash": { "program": programmed, "copyback": { "host": 0, "gc": 0 } },
+                "dirty": { "budget": 100 },
+                "capacitor": { "stage": "charged" },
+                "losses": { "covered": 0, "acknowledged": 0, "in_flight": 0 },
+                "waiting_writes": 0,
+                "uncorrectable": 0,
+            }),
+            ..Snapshot::default()
+        })
+    }
+
+    fn slow(id: u64, ns: u64) -> Explained {
+        let mut parts = Parts::default();
+        parts.0[Part::Operation(FlashOp::Erase, Cause::Gc).index()] = ns - 1000;
+        parts.0[Part::Own(Own::Sense).index()] = 1000;
+        Explained { id, request: Request::read(0, 4096), latency_ns: ns, parts, steps: Vec::new() }
+    }
+
+    fn texts(history: &History) -> Vec<&str> {
+        history.events.iter().map(|event| event.text.as_str()).collect()
+    }
+
+    #[test]
+    fn what_changes_between_snapshots_is_in_the_log() {
+        let mut history = History::default();
+        history.take(snapshot(1, [10, 0]));
+        let mut off = snapshot(2, [20, 0]);
+        off.state["power"] = json!("off");
+        history.take(off);
+        let mut on = snapshot(3, [20, 0]);
+        on.state["losses"] = json!({ "covered": 1, "acknowledged": 2, "in_flight": 3 });
+        on.state["dirty"]["budget"] = json!(80);
+        on.state["waiting_writes"] = json!(5);
+        history.take(on.clone());
+        let mut same = on;
+        same.at = Time::from_ns(4_000_000_000);
+        history.take(same);
+        assert_eq!(
+            texts(&history),
+            [
+                "Power has failed.",
+                "Power is back.",
+                "Lost units: 1 covered by a flush, 2 acknowledged, 3 in flight.",
+                "The dirty budget changes from 100 to 80 units.",
+                "5 units waited for room in flash.",
+            ]
+        );
+        let value = history.to_json().expect("there are snapshots");
+        let newest = &value["events"][0];
+        assert_eq!(
+            (&newest["id"], &newest["kind"], &newest["explained"]),
+            (&json!(4), &json!("throttle"), &Value::Null)
+        );
+    }
+
+    #[test]
+    fn a_burst_of_gc_begins_and_ends_once() {
+        let mut history = History::default();
+        let mut so_far = [0, 0];
+        // Pages for the host and for GC in each second.
+        for (second, pages) in [[10, 1], [10, 10], [10, 30], [10, 9], [0, 0]].into_iter().enumerate() {
+            so_far = [so_far[0] + pages[0], so_far[1] + pages[1]];
+            history.take(snapshot(second as u64 + 1, so_far));
+        }
+        let expected = ["GC burst: 50 % of the pages are programmed for GC.", "The GC burst is over."];
+        assert_eq!(texts(&history), expected);
+        let shown: Vec<u64> =
+            history.seconds.iter().filter_map(|point| point.programmed["gc"].as_u64()).collect();
+        assert_eq!(shown, [1, 10, 30, 9, 0]);
+    }
+
+    #[test]
+    fn a_spike_is_in_the_log_and_explained() {
+        let mut history = History::default();
+        let requests = |at_s: u64, ns: u64| {
+            let mut snapshot = snapshot(at_s, [0, 0]);
+            snapshot.latency[0].add(ns, 4096);
+            snapshot.slowest = vec![slow(at_s, ns)];
+            snapshot
+        };
+        history.take(requests(1, 400_000));
+        // Three times as long as usual, but too short; then long enough, but not three times as long.
+        history.take(requests(2, 999_000));
+        history.take(requests(3, 2_000_000));
+        assert!(texts(&history).is_empty());
+        history.take(requests(4, 7_000_000));
+        assert_eq!(
+            texts(&history),
+            ["Latency spike: a read took 7.00 ms, most of it: erases for garbage collection."]
+        );
+        let id = history.events[0].explained.expect("the spike is explained");
+        let explained = history.explained(id).expect("it is kept");
+        assert_eq!((&explained["request"], &explained["latency_ns"]), (&json!(4), &json!(7_000_000)));
+        assert!(history.explained(99).is_none());
+    }
+
+    #[test]
+    fn the_hour_has_every_request_of_a_long_session_by_minute() {
+        let mut history = History::default();
+        for second in 1..=150 {
+            let mut snapshot = snapshot(second, [2 * second, second]);
+            snapshot.latency[1].add(second * 1000, 512);
+            let before = history.take(snapshot);
+            assert_eq!(before.is_some(), second > 1, "the memory of the one before is given back");
+        }
+        let value = history.to_json().expect("there are snapshots");
+        let counts = |range: &str| -> Vec<u64> {
+            let points = value[range]["points"].as_array().expect("points");
+            points.iter().filter_map(|point| point["write"]["count"].as_u64()).collect()
+        };
+        assert_eq!(counts("hour"), [60, 60, 30]);
+        assert_eq!(counts("minute"), [1; 60]);
+        assert_eq!(value["hour"]["write"]["count"], 150);
+        assert_eq!(value["hour"]["write"]["bytes"], 150 * 512);
+        assert_eq!(value["hour"]["write"]["max"], 150.0);
+        assert_eq!(value["hour"]["took_s"], 150.0);
+        assert_eq!(value["hour"]["points"][0]["programmed"]["host"], 120);
+    }
 }
