@@ -24,18 +24,24 @@ Stat = Mapping[str, Any]
 def watch(drive: live.Drive, console: Console, *, every_s: float, times: int | None) -> None:
     """Show the drive every so many seconds, until it is interrupted or has been shown so many times."""
     before = _look(drive)
-    with Live(frame(before, before, 0.0), console=console, auto_refresh=False, screen=console.is_terminal) as shown:
-        left = times
-        while left is None or left > 1:
-            time.sleep(every_s)
-            try:
-                now = _look(drive)
-            except OutputError:
-                # The server has ended: what it did last stays on the screen.
-                return
-            shown.update(frame(before, now, now["at"] - before["at"]), refresh=True)
-            before = now
-            left = None if left is None else left - 1
+    last = frame(before, before, 0.0)
+    try:
+        with Live(last, console=console, auto_refresh=False, screen=console.is_terminal) as shown:
+            left = times
+            while left is None or left > 1:
+                time.sleep(every_s)
+                try:
+                    now = _look(drive)
+                except OutputError:
+                    # The server has ended: what it did last stays on the screen.
+                    return
+                last = frame(before, now, now["at"] - before["at"])
+                shown.update(last, refresh=True)
+                before = now
+                left = None if left is None else left - 1
+    finally:
+        # What was shown last stays where the other commands are.
+        console.print(last if console.is_terminal else "")
 
 
 def _look(drive: live.Drive) -> dict[str, Any]:
