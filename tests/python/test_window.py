@@ -11,8 +11,9 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
+import nandlab
 import pytest
-from nandlab import live
+from nandlab import live, simulate
 from nandlab.cli.top import frame
 from rich.console import Console
 
@@ -223,6 +224,24 @@ def test_a_slow_request_is_explained(served):
     assert status == 200 and found["latency_ns"] == round(slowest["us"] * 1000)
     assert sum(found["parts_ns"].values()) == found["latency_ns"]
     assert found["steps"][0]["from_ns"] == 0 and found["steps"][-1]["to_ns"] == found["latency_ns"]
+
+
+@needs_qemu_io
+def test_a_recording_is_explained_when_it_is_played(tmp_path):
+    recording = tmp_path / "session.rec"
+    with window(tmp_path, "--record", str(recording)) as own:
+        own.load(passes=2)
+        stat = own.drive.stat()
+    plain = simulate.replay(recording)
+    words = [sys.executable, "-m", "nandlab", "run", recording, "--explain", "3", "--out", tmp_path / "out"]
+    subprocess.run(words, check=True, capture_output=True)
+    played = nandlab.RunResult.read(tmp_path / "out")
+    assert plain.explained is None and plain.summary.latency_us == played.summary.latency_us
+    assert len(played.explained.slowest) == 3
+    write = played.explained.sum_of("write")
+    assert write.requests == stat["host"]["write"]["count"]
+    assert write.latency_ns == sum(write.parts_ns.values())
+    assert played.explained.slowest[0].latency_ns == round(played.summary.latency_us.write.max * 1000)
 
 
 @needs_qemu_io
