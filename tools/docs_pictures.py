@@ -324,6 +324,108 @@ def code_levels() -> str:
     return chart_svg(chart.properties(width=440, height=260))
 
 
+#: The drive of the tutorial "Why was this request slow?", without its workload.
+_BUSY = """
+seed = 1
+[drive]
+channels = 2
+chips_per_channel = 1
+dies_per_chip = 2
+planes_per_die = 1
+blocks_per_plane = 64
+pages_per_block = 64
+page_size = "4KiB"
+op = 0.2
+[precondition]
+used = 0.95
+valid = 0.75
+[workload]
+synthetic = { requests = 20_000, read_fraction = 0.7, size = "4KiB", address = "uniform" }
+arrival = { iops = 3000, process = "poisson" }
+[output]
+explain = 20
+"""
+_SUSPENDS = {
+    "timing.suspend.program": '{ enter = "20us", resume = "10us", min_progress = "50us", max = 10 }',
+    "timing.suspend.erase": '{ enter = "30us", resume = "20us", min_progress = "100us", max = 10 }',
+}
+
+
+def why_slow() -> str:
+    """What reads and writes wait for, on a drive without suspension and on one that suspends programs and erases."""
+    spec = nandlab.load(_BUSY)
+    rows = []
+    for name, sets in (("no suspension", {}), ("suspension", _SUSPENDS)):
+        explained = nandlab.run(spec.with_([f"{key}={value}" for key, value in sets.items()])).explained
+        assert explained is not None
+        rows += [{"drive": name, **row} for op in ("read", "write") for row in _waits(explained.sum_of(op), parts=8)]
+    return _waits_chart(rows, column="drive")
+
+
+def database_waits() -> str:
+    """What the requests of commits wait for: two writes and a flush, with reads beside them."""
+    import random
+    import tempfile
+    from pathlib import Path
+
+    draw, pages = random.Random(1), 12_000
+    lines = ["fio version 2 iolog", "db add", "db open"]
+    for commit in range(6_000):
+        # The log is written in order; pages of the table and the reads are anywhere.
+        places = (commit % pages, draw.randrange(pages), draw.randrange(pages))
+        lines += [
+            f"db {what} {4096 * place} 4096" for what, place in zip(("write", "write", "read"), places, strict=True)
+        ]
+        lines.append("db datasync 0 0")
+    with tempfile.TemporaryDirectory() as folder:
+        trace = Path(folder) / "commits.log"
+        trace.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        text = (
+            _BUSY[: _BUSY.index("[workload]")]
+            + f"""[workload]
+trace = "{trace}"
+arrival = {{ queue_depth = 4 }}
+[output]
+explain = 20
+"""
+        )
+        explained = nandlab.run(nandlab.load(text)).explained
+    assert explained is not None
+    return _waits_chart([row for op in ("read", "write", "flush") for row in _waits(explained.sum_of(op), parts=6)])
+
+
+def _waits(sum_: Any, parts: int) -> list[dict[str, object]]:
+    from nandlab.explained import largest, words
+
+    shown = largest(sum_.parts_ns, parts)
+    rows: list[dict[str, object]] = [
+        {"op": sum_.op, "part": words(part), "us": ns / sum_.requests * 1e-3} for part, ns in shown
+    ]
+    rest = sum_.latency_ns - sum(ns for _, ns in shown)
+    return [*rows, {"op": sum_.op, "part": "all others", "us": rest / sum_.requests * 1e-3}]
+
+
+def _waits_chart(rows: list[dict[str, object]], column: str = "") -> str:
+    """Bars of the parts, a row of charts for each kind of request; with `column` one chart for each of its values."""
+    import altair as alt
+
+    def of(op: object) -> Any:
+        chart = (
+            alt.Chart(_data([row for row in rows if row["op"] == op]), title=f"{op}s" if op != "flush" else "flushes")
+            .mark_bar()
+            .encode(
+                x=alt.X("us:Q", title="mean time a request, us"),
+                y=alt.Y("part:N", title=None, sort="-x"),
+                **({"column": alt.Column(f"{column}:N", title=None, sort=None)} if column else {}),
+            )
+            .properties(width=230 if column else 420, height=150)
+        )
+        return chart.resolve_scale(y="independent") if column else chart
+
+    ops = dict.fromkeys(row["op"] for row in rows)
+    return chart_svg(alt.vconcat(*(of(op) for op in ops)))
+
+
 def _data(rows: Sequence[Mapping[str, object]]) -> Any:
     import altair as alt
 
@@ -350,4 +452,10 @@ DRAWINGS: dict[str, Callable[[], Drawing]] = {
     "windows": windows,
 }
 #: The charts, by the name of the file in pictures/.
-CHARTS: dict[str, Callable[[], str]] = {"waf-by-op": waf_by_op, "rber": rber, "code-levels": code_levels}
+CHARTS: dict[str, Callable[[], str]] = {
+    "waf-by-op": waf_by_op,
+    "rber": rber,
+    "code-levels": code_levels,
+    "why-slow": why_slow,
+    "database-waits": database_waits,
+}

@@ -82,6 +82,10 @@ class Drive:
         """State and results so far: requests, simulated IOPS and latencies, lateness."""
         return self._order("stat")
 
+    def state(self) -> dict[str, Any]:
+        """What the drive does at the moment: dies, superblocks, background jobs, buffer, capacitor, wear."""
+        return self._order("state")
+
     def smart(self) -> dict[str, Any]:
         """The SMART log, as `smart.json`."""
         return self._order("smart")

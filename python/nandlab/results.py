@@ -28,6 +28,7 @@ import msgspec
 
 from nandlab import _core
 from nandlab.errors import OutputError, os_error_text, shown
+from nandlab.explained import Explanation
 from nandlab.record import Record, parse
 from nandlab.result_types import PowerRecord, Summary
 from nandlab.tables import TABLES, Columns, RawTable, decode, encode, from_frame, to_frame
@@ -88,6 +89,8 @@ class RunResult:
     path: Path | None = None
     #: The timeline (a Chrome / Perfetto trace of operations and requests) as JSON text; `None` without it.
     timeline: str | None = None
+    #: The text of `explained.json`; `None` without `output.explain`.
+    explained_text: str | None = None
     #: The text of `power.json`; `None` for a run with neither a power loss nor a detection of the dirty page budget.
     power_text: str | None = None
     #: Further files of the result by name: the trace of a run of `requests`.
@@ -111,6 +114,13 @@ class RunResult:
         if self.power_text is None:
             return None
         return parse(self.power_text, PowerRecord, self._name_of("power.json"))
+
+    @functools.cached_property
+    def explained(self) -> Explanation | None:
+        """`explained.json`: what the requests waited for; `None` for a run without `output.explain`."""
+        if self.explained_text is None:
+            return None
+        return parse(self.explained_text, Explanation, self._name_of("explained.json"))
 
     def _name_of(self, file: str) -> str:
         return file if self.path is None else shown(self.path / file)
@@ -225,6 +235,8 @@ class RunResult:
             output.write("timeline.json", _line(self.timeline))
         for name, data in self.files.items():
             output.write(name, data)
+        if self.explained_text is not None:
+            output.write("explained.json", _line(self.explained_text))
         output.mark("run", self.name, self.spec_hash, complete=self.complete)
 
     @staticmethod
@@ -238,6 +250,7 @@ class RunResult:
             spec_hash=result.spec_hash,
             name=name,
             timeline=result.timeline(),
+            explained_text=result.explained(),
             power_text=result.power,
             _raw=dict(result.tables()),
         )
@@ -267,12 +280,13 @@ class RunResult:
             name=folder.marker.spec_name,
             path=path,
             timeline=folder.text("timeline.json") if folder.has("timeline.json") else None,
+            explained_text=folder.text("explained.json") if folder.has("explained.json") else None,
             power_text=folder.text("power.json") if folder.has("power.json") else None,
             files={name: folder.data(name) for name in folder.marker.files if name.startswith(REQUESTS)},
             _frames={name: folder.frame(name) for name in TABLES if folder.has(f"{name}.parquet")},
         )
         # Parse the texts now, so that a file of another version is refused here.
-        _ = result.summary, result.smart, result.power
+        _ = result.summary, result.smart, result.power, result.explained
         return result
 
 

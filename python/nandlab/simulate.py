@@ -170,16 +170,20 @@ def replay(
     verify: bool = False,
     force: bool = False,
     name: str | None = None,
+    explain: int | None = None,
 ) -> RunResult:
     """Play the session of a live drive again, from its recording, and return the session's result.
 
     The drive gets every request, power failure and order at the simulated time at which it had it in the session, so
     the result has the bytes of the session's own. `result.complete` is `False` when the recording ends without the
-    session's end, because its server was killed. The other arguments are those of `run`; raises `RunError`,
-    `OutputError` and `nandlab.simulate.Stopped`.
+    session's end, because its server was killed. With `explain` the result also has what so many of the slowest
+    requests waited for (`result.explained`), and `output.explain` in its spec. The other arguments are those of `run`;
+    raises `RunError`, `OutputError` and `nandlab.simulate.Stopped`.
     """
     path = Path(recording)
     spec = recorded_spec(path)
+    if explain is not None:
+        spec = spec.with_({"output.explain": explain})
     memory.check(spec, verify)
     name = path.stem if name is None else name
 

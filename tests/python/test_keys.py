@@ -267,6 +267,7 @@ CASES: dict[str, Case] = {
     "workload.warm_up": case("workload.warm_up=500"),
     "workload.repeat": case("workload.repeat=2"),
     "output.timeline_operations": case("output.timeline_operations=100"),
+    "output.explain": case("output.explain=5"),
     "output.requests": case("output.requests=true"),
     "output.series_rows": case("output.series_rows=10"),
 }  # fmt: skip

@@ -39,4 +39,7 @@ def test_the_binding_names_the_types_of_its_drives_in_one_place() -> None:
 
 def test_further_observers_are_no_probes_of_their_own_drives() -> None:
     # An observer that is added here joins the set.
-    assert {probe for _, probe in found(r"\bimpl.*\bProbe for (\S+)")} == {"NoProbe", "Oracle", "Timeline", "Taps"}
+    assert {probe for _, probe in found(r"\bimpl.*\bProbe for (\S+)")} == {
+        *("NoProbe", "Oracle", "Timeline", "Taps"),
+        "Explainer",
+    }

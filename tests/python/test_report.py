@@ -21,6 +21,7 @@ from nandlab.reporting.series import thin, with_extremes, without_empty
 SECTIONS = [
     "Settings",
     "Latency",
+    "Where did the time go?",
     "Throughput and latency over time",
     "Write amplification",
     "Steady state",

@@ -42,9 +42,9 @@ DRAWN = "document.querySelectorAll('.plot').length === document.querySelectorAll
 
 
 def run_page(folder):
-    """A run with the sections on read levels, mapping cache and write cache."""
+    """A run with the sections on read levels, mapping cache, write cache, and what requests waited for."""
     name = "</script><script>document.title = 'evil'</script>"
-    sets = {"cache.size": "256KiB", "cache.sync": "smart"}
+    sets = {"cache.size": "256KiB", "cache.sync": "smart", "output.explain": 5}
     result = nandlab.run(test_reliability.RUN % ("8KiB", 10_000, "365d"), sets=sets, name=name)
     return nandlab.report(result, folder / "run.html")
 

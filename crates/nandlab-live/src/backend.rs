@@ -111,6 +111,8 @@ pub enum Order<'a> {
     Stat,
     /// The SMART log.
     Smart,
+    /// What the drive does at the moment.
+    State,
     /// Power fails.
     Cut,
     /// Power returns.
@@ -215,6 +217,11 @@ pub trait Backend {
     /// Takes a line that a program has acknowledged, at the time `now`.
     fn acknowledged(&mut self, now: Time, line: &[u8]) {
         let _ = (now, line);
+    }
+
+    /// Fills what a window on the drive shows, with what has happened since the last call.
+    fn snapshot(&mut self, snapshot: &mut crate::snapshot::Snapshot) {
+        let _ = snapshot;
     }
 
     /// Carries out an order, at the time `now`.

@@ -9,6 +9,8 @@
 //! - [`moments`]: the moments of a session at which a power cut is worth trying.
 //! - `contents` (Unix): the data of a simulated drive, keyed by LPN and version.
 //! - `simulated` (Unix): a simulated drive behind the server.
+//! - [`snapshot`]: what a window on the drive shows.
+//! - `http` (Linux): a page that shows it, and metrics, over HTTP.
 //! - `server` (Linux): one thread that serves many connections over Unix sockets and TCP.
 //!
 //! The protocol is that of <https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md>, which the comments call
@@ -18,6 +20,8 @@ mod arena;
 pub mod backend;
 #[cfg(unix)]
 pub mod contents;
+#[cfg(target_os = "linux")]
+pub mod http;
 #[cfg(unix)]
 pub mod image;
 pub mod memory;
@@ -31,4 +35,5 @@ pub mod server;
 #[cfg(unix)]
 pub mod simulated;
 mod slots;
+pub mod snapshot;
 mod table;

@@ -7,7 +7,7 @@ use nandlab::drive::spec::{PreconditionSpec, Spec};
 use nandlab::drive::{BuildError, Drive};
 use nandlab::host::Oracle;
 use nandlab::probe::NoProbe;
-use nandlab::report::{Taps, Timeline};
+use nandlab::report::{Explainer, Taps, Timeline};
 use pyo3::Python;
 use std::sync::{Mutex, PoisonError};
 
@@ -57,7 +57,8 @@ pub(crate) use on;
 
 impl AnyDrive {
     /// A fresh drive with the policies in Python that its spec names. With `verify` the oracle observes it; the timeline
-    /// records its first `operations` operations. `observe` adds further observers.
+    /// records its first `operations` operations. With `output.explain` its requests are explained. `observe` adds further
+    /// observers.
     pub(crate) fn new(
         spec: &Spec,
         policies: &[Chosen],
@@ -69,6 +70,8 @@ impl AnyDrive {
         let policies = policy::make(policies, spec.seed);
         let oracle = verify.then(|| Oracle::of(&spec.drive));
         let taps = Taps::new(oracle, (operations > 0).then(|| Timeline::new(operations)));
+        let explain = spec.output.explain;
+        let taps = if explain > 0 { taps.with(Explainer::new(explain)) } else { taps };
         let taps = observe(taps);
         Ok(if taps.is_empty() {
             Self::Plain(Box::new(Drive::build(spec, policies, NoProbe)?))
@@ -100,6 +103,10 @@ impl AnyDrive {
 
     pub(crate) fn oracle(&self) -> Option<&Oracle> {
         self.taps()?.oracle()
+    }
+
+    pub(crate) fn explainer(&self) -> Option<&Explainer> {
+        self.taps()?.observer()
     }
 
     pub(crate) fn timeline(&self) -> Option<&Timeline> {

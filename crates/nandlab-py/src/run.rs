@@ -395,6 +395,10 @@ impl Outcome {
         tables::to_python(py, &self.outputs.tables)
     }
 
+    fn explained(&self) -> Option<&str> {
+        self.outputs.explained.as_deref()
+    }
+
     fn timeline(&self) -> Option<&str> {
         self.outputs.timeline.as_deref()
     }

@@ -51,9 +51,10 @@ mod linux {
     use nandlab::report::RunFacts;
     use nandlab_base::recording::{Header, RecordingError, fresh_id};
     use nandlab_live::backend::Backend;
+    use nandlab_live::http::Http;
     use nandlab_live::nbd::Export;
     use nandlab_live::recording::{Recorded, Recorder, RecorderError, Sync};
-    use nandlab_live::server::{Ended, Listener, Server, Settings, Stop};
+    use nandlab_live::server::{Ended, Listener, Server, Settings, Stop, window};
     use nandlab_live::simulated::{Kept, Options, Resumed, Simulated, Speed, Unresumed, Unserved};
     use pyo3::prelude::*;
     use pyo3::types::PyDict;
@@ -63,6 +64,9 @@ mod linux {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
     use std::time::Duration;
+
+    /// The number of slow requests that a snapshot for the window explains.
+    const EXPLAINED: u32 = 3;
 
     /// With `--spin` the server polls when the next event is at most this far away.
     const SPIN: Span = Span::from_ns(10_000_000);
@@ -76,6 +80,7 @@ mod linux {
         socket: Option<PathBuf>,
         tcp: Option<String>,
         allow_remote: bool,
+        http: Option<String>,
         orders: PathBuf,
         is_spinning: bool,
         patience: Option<Span>,
@@ -119,6 +124,7 @@ mod linux {
                 folder: value(options, "folder")?.unwrap_or_default(),
                 socket: value(options, "socket")?,
                 tcp: value(options, "tcp")?,
+                http: value(options, "http")?,
                 allow_remote: value(options, "allow_remote")?.unwrap_or(false),
                 orders: value(options, "orders")?.ok_or_else(|| missing("orders"))?,
                 is_spinning: value(options, "spin")?.unwrap_or(false),
@@ -127,6 +133,11 @@ mod linux {
                     speed,
                     memory_max: value(options, "memory")?.ok_or_else(|| missing("memory"))?,
                     folder: value(options, "data")?,
+                    explain: match value::<String>(options, "http")? {
+                        Some(_) if value(options, "explain")?.unwrap_or(true) => Some(EXPLAINED),
+                        Some(_) => Some(0),
+                        None => None,
+                    },
                     cut_every: value::<u64>(options, "cut_every_ns")?.map(Span::from_ns),
                     checkpoint: value(options, "checkpoint")?,
                 },
@@ -139,13 +150,26 @@ mod linux {
                 listeners.push(Listener::unix(path).map_err(|error| error.to_string())?);
             }
             if let Some(address) = &self.tcp {
-                let parsed: SocketAddr = address.parse().map_err(|_| {
-                    format!("{address}: no address and port\n  remedy: write an IP address and a port, such as 127.0.0.1:10809")
-                })?;
-                listeners.push(Listener::tcp(parsed, self.allow_remote).map_err(|error| error.to_string())?);
+                listeners.push(
+                    Listener::tcp(address_of(address, "10809")?, self.allow_remote)
+                        .map_err(|error| error.to_string())?,
+                );
             }
             Ok(listeners)
         }
+
+        fn http(&self) -> Result<Option<Http>, String> {
+            let Some(address) = &self.http else { return Ok(None) };
+            let http = Http::listen(address_of(address, "8080")?, self.allow_remote);
+            http.map(Some).map_err(|error| error.to_string())
+        }
+    }
+
+    /// An address with its port; `port` is that of the example in the error.
+    fn address_of(text: &str, port: &str) -> Result<SocketAddr, String> {
+        text.parse().map_err(|_| {
+            format!("{text}: no address and port\n  remedy: write an IP address and a port, such as 127.0.0.1:{port}")
+        })
     }
 
     /// What the thread of the server tells the thread of Python.
@@ -219,6 +243,7 @@ mod linux {
         // Errors of the sockets come before the preconditioning, which may take long.
         let listeners = wanted.listeners()?;
         let orders = Listener::unix(&wanted.orders).map_err(|error| error.to_string())?;
+        let http = wanted.http()?;
         let mut watch = |_| !is_stopped.load(Ordering::Relaxed);
         if let Some((recorded, false)) = &wanted.recorded
             && recorded.path.exists()
@@ -268,7 +293,13 @@ mod linux {
         if let Some(path) = &wanted.acks {
             server.take_acks(path).map_err(|error| format!("{}: {error}", path.display()))?;
         }
-        let uris = server.listeners().iter().map(Listener::uri).collect();
+        let mut uris: Vec<String> = server.listeners().iter().map(Listener::uri).collect();
+        if let Some(http) = http {
+            uris.push(http.url());
+            let (publisher, window) = window();
+            server.publish_to(publisher);
+            http.serve(window, wanted.orders.clone()).map_err(|error| format!("--http: {error}"))?;
+        }
         let stop = server.stop();
         // The thread of Python waits for this one, so it hears.
         let _ = tell.send(Told::Ready(uris, resumed, stop));

@@ -84,6 +84,7 @@ pub(crate) struct Outputs {
     pub(crate) sim: String,
     pub(crate) tables: Vec<Table>,
     pub(crate) timeline: Option<String>,
+    pub(crate) explained: Option<String>,
 }
 
 /// A drive that can be preconditioned, played and queried.
@@ -376,6 +377,7 @@ impl Simulation {
             let columns = names.iter().zip(columns).map(column).collect();
             outputs.tables.push(Table { name: "requests", columns });
         }
+        outputs.explained = self.drive.explainer().map(|explainer| explainer.to_json().to_string());
         outputs.timeline =
             self.drive.timeline().map(|timeline| timeline.to_json(on!(&self.drive, drive => drive.now())));
         outputs
@@ -426,6 +428,7 @@ pub(crate) fn outputs<P: Probe>(
         sim: pretty(&sim),
         tables: tables::of(drive),
         timeline: None,
+        explained: None,
     }
 }
 

@@ -50,6 +50,11 @@ nandlab live stat --socket /run/user/1000/nandlab/db.sock --json | jq .iops
                 help="While power is off: power returns, and fails again after so much simulated time, such as 300us.",
             )
         command.add_json()
+    top = parser.add_command("top", "Show what the drive does, again each second, until Ctrl-C.")
+    top.define(_top)
+    top.add_argument("--socket", type=Path, metavar="PATH", help="The socket of the drive's clients.")
+    top.add_argument("--every", default="1s", metavar="T", help="The time from one look to the next, such as 500ms.")
+    top.add_argument("--times", type=int, metavar="N", help="End after so many looks.")
     mark = parser.add_command("mark", "Write a mark into the recording of the session.")
     mark.define(_mark)
     mark.add_argument("text", nargs="?", default="", metavar="TEXT", help="A text of one line.")
@@ -79,6 +84,22 @@ def _mount(options: argparse.Namespace) -> End:
 def _mark(options: argparse.Namespace) -> End:
     marked = live.Drive(options.socket or _only()).mark(options.text)
     say(f"marked at {units.duration(marked['at_s'])} of simulated time")
+    return End()
+
+
+def _top(options: argparse.Namespace) -> End:
+    from nandlab.cli.output import make_console
+    from nandlab.cli.top import watch
+
+    every_s = nanoseconds("--every", options.every) * 1e-9
+    if options.times is not None and options.times < 1:
+        raise OutputError(f"--times: {options.times} is below 1")
+    drive = live.Drive(options.socket or _only())
+    try:
+        watch(drive, make_console(), every_s=every_s, times=options.times)
+    except KeyboardInterrupt:
+        # That is how it is ended.
+        return End()
     return End()
 
 

@@ -36,6 +36,7 @@ nandlab run examples/demo.toml drive.op=0.28 --out out/op28
 nandlab run examples/demo.toml --fio job.fio
 nandlab run examples/demo.toml --json | jq .waf
 nandlab run session.rec
+nandlab run session.rec --explain 20 && nandlab report out/session    # why were its slowest requests slow?
 """,
     )
     parser.add_argument(
@@ -59,6 +60,13 @@ nandlab run session.rec
         metavar="DIR",
         help="The result directory; out/my for the spec my.toml when absent. An earlier result is replaced.",
     )
+    parser.add_argument(
+        "--explain",
+        type=int,
+        metavar="N",
+        help="Also write what the requests waited for, and the N slowest step by step (explained.json); `nandlab "
+        "report` shows it. The same as --set output.explain=N, for recordings too.",
+    )
     parser.add_json()
     parser.add_argument(
         "--verify",
@@ -80,6 +88,8 @@ def run(options: argparse.Namespace) -> End:
 
     if simulate.is_recording(options.spec):
         return _replay(options)
+    if options.explain is not None:
+        options.sets = [*options.sets, f"output.explain={options.explain}"]
     load_policies(options)
     if options.fio is None:
         checked = read_spec(options.spec, options.sets)
@@ -178,7 +188,13 @@ def _replay(options: argparse.Namespace) -> End:
 
     def play(directory: Path, progress: RunProgress) -> RunResult:
         return simulate.replay(
-            options.spec, directory, progress, verify=options.verify, force=options.force, name=options.spec.stem
+            options.spec,
+            directory,
+            progress,
+            verify=options.verify,
+            force=options.force,
+            name=options.spec.stem,
+            explain=options.explain,
         )
 
     return _played(options, play)

@@ -38,6 +38,7 @@ def add(parser: Parser) -> None:
 nandlab serve drive.toml
 nandlab serve drive.toml --speed max --socket /run/user/1000/nandlab/db.sock
 nandlab serve drive.toml --tcp 127.0.0.1:10809
+nandlab serve drive.toml --http 127.0.0.1:8080    # a page that shows what the drive does
 nandlab serve drive.toml --cut-every 30s
 nandlab serve drive.toml --record session.rec    # nandlab run session.rec: the same results again
 nandlab serve drive.toml --data ~/db-drive       # the next call goes on with the drive
@@ -53,9 +54,21 @@ nandlab serve drive.toml --data ~/db-drive       # the next call goes on with th
     )
     parser.add_argument("--tcp", metavar="ADDRESS:PORT", help="Also listen on this TCP address; port 0: any free one.")
     parser.add_argument(
+        "--http",
+        metavar="ADDRESS:PORT",
+        help="Serve a page that shows what the drive does, such as 127.0.0.1:8080; port 0: any free one. The address "
+        "with its token is printed below the URIs.",
+    )
+    parser.add_argument(
+        "--no-explain",
+        action="store_true",
+        help="With --http: slow requests are not explained, which saves processor time with each request.",
+    )
+    parser.add_argument(
         "--allow-remote",
         action="store_true",
-        help="Allow a TCP address that other machines can reach. NBD has no passwords.",
+        help="Allow addresses of --tcp and --http that other machines can reach. NBD has no passwords, and HTTP sends "
+        "the token in the clear.",
     )
     parser.add_argument(
         "--speed",
@@ -143,6 +156,8 @@ def serve(options: argparse.Namespace) -> End:
         raise OutputError(
             "--patience: simulated time waits for clients only with --speed max\n  remedy: leave out --patience"
         )
+    if options.no_explain and options.http is None:
+        raise OutputError("--no-explain: no page explains requests\n  remedy: leave it out, or add --http")
     _check_recording(options)
     for name, value in (("--gather", options.gather), ("--cut-after", options.cut_after)):
         if value is not None and not 1 <= value < 2**31:
@@ -164,6 +179,8 @@ def serve(options: argparse.Namespace) -> End:
     values = {
         "socket": path,
         "tcp": options.tcp,
+        "http": options.http,
+        "explain": not options.no_explain,
         "allow_remote": options.allow_remote,
         "orders": orders,
         "speed": speed,

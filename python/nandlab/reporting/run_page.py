@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from nandlab.presentation import of_run
 from nandlab.presentation.outage import fsync
 from nandlab.reporting.content import Block, Fold, Page, parts_of, sections_of
+from nandlab.reporting.explained import where_time_went
 from nandlab.reporting.run_charts import (
     capacitor,
     dies,
@@ -43,6 +44,7 @@ def run_page(result: RunResult) -> Page:
         ("Settings", [*settings_of(tomllib.loads(result.spec_toml)), spec_of(result.spec_toml)]),
         said("Warm-up"),
         said("Latency", *latency(result)),
+        ("Where did the time go?", where_time_went(result)),
         said("Clients"),
         said("Read levels", read_levels(summary)),
         said("Link"),

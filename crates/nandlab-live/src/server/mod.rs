@@ -10,6 +10,7 @@ mod lateness;
 mod listen;
 mod orders;
 mod pauses;
+mod publish;
 
 use std::collections::VecDeque;
 use std::io;
@@ -27,12 +28,14 @@ use rustix::net::{RecvFlags, SendFlags};
 use crate::backend::{Backend, Extent, Op, Order, Pace};
 use crate::nbd::{Call, Command, Export, ExportError, Session};
 use crate::slots::Slots;
+use crate::snapshot::Client;
 use acks::Acks;
 use clock::{Clock, SECOND, Timer};
 use lateness::Lateness;
 pub use listen::{ListenError, Listener};
 use orders::{Line, Orderer};
 use pauses::Pauses;
+pub use publish::{Publisher, Window, window};
 use serde_json::{Value, json};
 
 /// Bytes of replies that are sent before further answers are asked for. So many are still in the processor's cache.
@@ -211,6 +214,8 @@ struct Connection {
     silent_since: Option<Time>,
     /// How long such a client is waited for.
     patience: Span,
+    /// What the client has asked for.
+    asked: Client,
 }
 
 /// A request that the backend has.
@@ -240,6 +245,8 @@ pub struct Server {
     orderers: Slots<Orderer>,
     /// Lines that programs have acknowledged.
     acks: Option<Acks>,
+    /// Where snapshots go.
+    publisher: Option<Publisher>,
     connections: Slots<Connection>,
     lateness: Lateness,
     outstanding: Slots<Outstanding>,
@@ -290,6 +297,7 @@ impl Server {
             orders: None,
             orderers: Slots::new(),
             acks: None,
+            publisher: None,
             connections: Slots::new(),
             lateness: Lateness::new(),
             outstanding: Slots::new(),
@@ -337,12 +345,41 @@ impl Server {
         Ok(())
     }
 
+    /// Gives a snapshot of the drive to a window now and then.
+    pub fn publish_to(&mut self, publisher: Publisher) {
+        self.publisher = Some(publisher);
+    }
+
+    /// Publishes a snapshot if one is due, and if the window has taken an earlier one.
+    fn publish(&mut self, backend: &mut impl Backend, now: Time) {
+        let Some(mut snapshot) = self.publisher.as_mut().and_then(|publisher| publisher.begin(now)) else {
+            return;
+        };
+        snapshot.at = now;
+        backend.snapshot(&mut snapshot);
+        self.add_own(&mut snapshot.stat, backend.pace());
+        snapshot.clients.clear();
+        for connection in self.connections.values().filter(|of| of.session.is_transmitting()) {
+            let outstanding = connection.session.outstanding();
+            snapshot.clients.push(Client { outstanding, ..connection.asked });
+        }
+        if let Some(publisher) = &self.publisher {
+            publisher.give(snapshot);
+        }
+    }
+
     /// State and results of the backend and of the server so far, as the order `stat` answers.
     ///
     /// # Errors
     /// When the backend takes no orders.
     pub fn stat(&mut self, backend: &mut impl Backend) -> Result<Value, String> {
         let mut stat = backend.order(self.now, Order::Stat)?;
+        self.add_own(&mut stat, backend.pace());
+        Ok(stat)
+    }
+
+    /// Adds to the state of the backend what the server knows.
+    fn add_own(&self, stat: &mut Value, pace: Pace) {
         let Report { connections, statuses, bytes_read, bytes_written, failed, silences, waits, .. } =
             self.report;
         stat["server"] = json!({
@@ -361,8 +398,7 @@ impl Server {
             "silences": silences,
             "waits": waits,
         });
-        stat["lateness"] = if backend.pace() == Pace::Clock { self.lateness.json() } else { Value::Null };
-        Ok(stat)
+        stat["lateness"] = if pace == Pace::Clock { self.lateness.json() } else { Value::Null };
     }
 
     /// The time of the server's clock at its last wait.
@@ -434,6 +470,9 @@ impl Server {
             self.serve(backend, now)?;
             self.pauses.served(self.report.requests() - before, || clock.now());
             self.keep_times(now)?;
+            if self.publisher.is_some() {
+                self.publish(backend, now);
+            }
             if backend.has_ended() && self.ends_at.is_none() {
                 self.begin_to_stop(now)?;
             }
@@ -460,7 +499,8 @@ impl Server {
             self.handshakes.pop_front();
         }
         let handshake = self.handshakes.front().map(|&(end, _)| end);
-        let next = [event, handshake, self.opens_at, self.ends_at].into_iter().flatten().min();
+        let snapshot = self.publisher.as_ref().map(Publisher::next);
+        let next = [event, handshake, self.opens_at, self.ends_at, snapshot].into_iter().flatten().min();
         let polls = next.is_some_and(|next| next <= clock.now().saturating_add(self.settings.spin));
         // The end of a client's silence moves with each reply: a timer that is early is set again only when it rings.
         let is_early = self.timer.at().is_some_and(|at| next.is_some_and(|next| at <= next));
@@ -543,6 +583,7 @@ impl Server {
                 depth: 0,
                 silent_since: None,
                 patience,
+                asked: Client { number: self.report.connections + 1, ..Client::default() },
             };
             let key = self.connections.insert(connection);
             let connection = self.connections.get_mut(key).expect("inserted above");
@@ -657,7 +698,7 @@ impl Server {
     fn order(&mut self, line: Line, backend: &mut impl Backend) -> Result<Result<Value, String>, ServeError> {
         Ok(match line {
             Line::Unknown => {
-                Err("unknown order: it is stat, smart, cut, restore, cut-in-recovery, detect, mark or stop"
+                Err("unknown order: it is stat, smart, state, cut, restore, cut-in-recovery, detect, mark or stop"
                     .to_owned())
             }
             Line::Stop => {
@@ -758,6 +799,7 @@ impl Server {
             match command {
                 Command::Request { call, request, payload } => {
                     self.report.count(request.op, request.len.into());
+                    connection.asked.count(request.op, request.len.into());
                     let id = self.outstanding.insert(Outstanding { connection: key, call, arrival: now });
                     if let Err(failure) = backend.submit(id, now, &request, payload) {
                         self.outstanding.remove(id);
@@ -893,6 +935,23 @@ impl Connection {
         }
         self.interest = interest;
         epoll::modify(epoll, &self.socket, EventData::new_u64(key), interest).is_ok()
+    }
+}
+
+impl Client {
+    /// Counts a request.
+    fn count(&mut self, op: Op, len: u64) {
+        match op {
+            Op::Read => {
+                self.reads += 1;
+                self.bytes_read += len;
+            }
+            Op::Write => {
+                self.writes += 1;
+                self.bytes_written += len;
+            }
+            Op::Trim | Op::WriteZeroes { .. } | Op::Flush => self.others += 1,
+        }
     }
 }
 

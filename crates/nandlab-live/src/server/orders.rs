@@ -34,6 +34,7 @@ impl Line {
         match text.trim_ascii() {
             b"stat" => Self::Order(Order::Stat),
             b"smart" => Self::Order(Order::Smart),
+            b"state" => Self::Order(Order::State),
             b"cut" => Self::Order(Order::Cut),
             b"restore" => Self::Order(Order::Restore),
             b"detect" => Self::Order(Order::Detect),

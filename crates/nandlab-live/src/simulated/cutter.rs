@@ -76,6 +76,7 @@ impl Cutter {
             memory_max,
             folder: None,
             cut_every: None,
+            explain: None,
             checkpoint: None,
         };
         let mut drive = Simulated::build(spec, &options, watch)?;

@@ -8,6 +8,7 @@ mod cutter;
 mod data;
 mod jobs;
 mod journal;
+mod window;
 
 pub use checkpoint::Kept;
 pub(crate) use checkpoint::beside;
@@ -23,7 +24,7 @@ use nandlab::drive::spec::{PreconditionSpec, Spec};
 use nandlab::drive::{Drive, Failure as DriveFailure, PtsOutcome, SnapshotError, Version, Watch};
 use nandlab::host::{Completion as DriveCompletion, FailReason, Op as DriveOp, Request as DriveRequest};
 use nandlab::power_loss::RecoveryCut;
-use nandlab::report::{RunFacts, Summary, Taps, smart};
+use nandlab::report::{Explainer, RunFacts, Summary, Taps, smart};
 use nandlab::runner::memory::Memory;
 use nandlab_base::base::ids::{Lpn, SuperblockId};
 use nandlab_base::recording::{Entry, Event};
@@ -34,6 +35,7 @@ use crate::contents::Contents;
 use crate::memory::is_zero;
 use crate::recording::Recorder;
 use crate::slots::Slots;
+use crate::snapshot::{Bins, Snapshot};
 use data::{Data, Purpose};
 use jobs::{Job, Kind};
 
@@ -112,6 +114,8 @@ pub struct Simulated {
     /// Of a drive that goes on from a checkpoint: the `id` of the recording that follows the checkpoint, and whether the
     /// session had ended cleanly before.
     follows: Option<(u64, bool)>,
+    /// Reads and writes since the last snapshot; `None`: nobody takes snapshots.
+    since_snapshot: Option<Box<[Bins; 2]>>,
 }
 
 /// How a drive is served.
@@ -126,6 +130,9 @@ pub struct Options {
     /// Power fails each time so much simulated time has passed since it last returned, and returns at once, as it does when
     /// the spec lets it fail.
     pub cut_every: Option<Span>,
+    /// The number of slow requests that each snapshot explains; 0: requests are not explained; `None`: no snapshots are
+    /// taken.
+    pub explain: Option<u32>,
     /// The file of a checkpoint. If it is there, the drive goes on from it, and is not preconditioned.
     pub checkpoint: Option<PathBuf>,
 }
@@ -168,6 +175,10 @@ impl Simulated {
         let folder = options.folder.as_deref();
         let contents = Contents::new(units.into(), geometry.unit_bytes, options.memory_max, folder);
         let taps = Taps::default().with(Data::new(units, contents));
+        let taps = match options.explain {
+            Some(slowest @ 1..) => taps.with(Explainer::new(slowest)),
+            _ => taps,
+        };
         let mut drive = Box::new(Drive::with_probe(spec, taps));
         if let Some(path) = options.checkpoint.as_ref().filter(|path| path.exists()) {
             let unserved = |error| Unserved::Restore(path.clone(), error);
@@ -175,6 +186,7 @@ impl Simulated {
             drive.restore(file).map_err(unserved)?;
             let mut restored = Self::new(drive, options.speed, options.cut_every, None);
             restored.take_over_session();
+            restored.begin_snapshots(options);
             return Ok(restored);
         }
         let mut pts = None;
@@ -192,7 +204,9 @@ impl Simulated {
                 return Err(Unserved::Stopped);
             }
         }
-        Ok(Self::new(drive, options.speed, options.cut_every, pts))
+        let mut fresh = Self::new(drive, options.speed, options.cut_every, pts);
+        fresh.begin_snapshots(options);
+        Ok(fresh)
     }
 
     fn new(drive: Box<Drive<Taps>>, speed: Speed, cut_every: Option<Span>, pts: Option<PtsOutcome>) -> Self {
@@ -222,6 +236,7 @@ impl Simulated {
             keeps_all: false,
             kept: None,
             follows: None,
+            since_snapshot: None,
         }
     }
 
@@ -382,6 +397,13 @@ impl Simulated {
         self.requests_completed += 1;
         let latency = completion.completed.saturating_sub(completion.request.arrival);
         self.latency_ns += u128::from(latency.ns());
+        if let Some(bins) = &mut self.since_snapshot
+            && let DriveOp::Read | DriveOp::Write = completion.request.op
+            && completion.failed.is_none()
+        {
+            let number = usize::from(completion.request.op == DriveOp::Write);
+            bins[number].add(latency.ns(), completion.request.len);
+        }
         let failure = ended.failure.or(completion.failed.map(|reason| {
             let text = match reason {
                 FailReason::WornOut => WORN_OUT,
@@ -694,6 +716,10 @@ impl Backend for Simulated {
         self.record(Event::Acknowledged, line);
     }
 
+    fn snapshot(&mut self, snapshot: &mut Snapshot) {
+        self.fill(snapshot);
+    }
+
     fn order(&mut self, now: Time, order: Order) -> Result<Value, String> {
         self.come_to(now);
         let answer = self.carry_out(now, order);
@@ -722,6 +748,7 @@ impl Simulated {
         match order {
             Order::Stat => Ok(self.stat()),
             Order::Smart => Ok(smart(&self.drive)),
+            Order::State => Ok(self.state()),
             Order::Cut if self.is_off => Err("power is off already".to_owned()),
             Order::Cut => {
                 self.lose_power();

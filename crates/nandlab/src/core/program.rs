@@ -194,6 +194,7 @@ impl<P: Probe> Core<P> {
     /// Queues a transaction of the pool on its die. [`Core::start_dies`] starts the die.
     #[inline(always)]
     pub(super) fn enqueue(&mut self, slot: Slot) {
+        self.probe.on_queued(self.now, &self.pool[slot]);
         self.device.submit(&mut self.pool, slot);
     }
 

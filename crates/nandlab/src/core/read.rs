@@ -308,6 +308,7 @@ impl<P: Probe> Core<P> {
             read.level += 1;
         }
         read.tries += 1;
+        self.probe.on_queued(self.now, read);
         self.device.submit_again(&mut self.pool, slot);
     }
 

@@ -268,6 +268,7 @@ impl<P: Probe> Drive<P> {
     #[inline(never)]
     fn on_rare_clock(&mut self, clock: u32) {
         if clock == self.core.idle_clock() {
+            self.core.probe.on_timer(self.core.now());
             self.core.set_clock(clock, NEVER);
             self.core.set_state(State { is_idle: true, ..*self.core.state() });
             self.core.close_buffered();
@@ -279,10 +280,12 @@ impl<P: Probe> Drive<P> {
         } else if clock == self.core.link_clock() {
             self.on_link();
         } else if clock == self.core.power_clock() {
+            self.core.probe.on_timer(self.core.now());
             self.on_power();
         } else if clock == self.core.controller_clock() {
             self.on_controller();
         } else {
+            self.core.probe.on_timer(self.core.now());
             self.schemes.refreshing.refresh.on_clock(&mut self.core);
         }
     }
@@ -301,6 +304,7 @@ impl<P: Probe> Drive<P> {
                 while let Some(slot) = rest {
                     rest = self.core.operation(slot).next;
                     let done = self.core.end_operation(slot);
+                    self.core.probe.on_ended(self.core.now(), &done);
                     match (done.kind, done.owner) {
                         (FlashOp::Program | FlashOp::Copyback, _) => {
                             self.on_programmed(&done);

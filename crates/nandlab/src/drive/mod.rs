@@ -37,7 +37,7 @@ pub use preconditioned::Preconditioned;
 pub use series::{DieSeries, Series, Window};
 pub use snapshot::{SaveError, SnapshotError};
 pub use stats::Stats;
-pub use views::Version;
+pub use views::{DieWork, Version};
 
 use crate::background::Background;
 use crate::base::geometry::{Geometry, Lpn};

@@ -29,6 +29,7 @@ impl<P: Probe> Drive<P> {
             return;
         }
         let read = self.core.end_operation(slot);
+        self.core.probe.on_ended(self.core.now(), &read);
         self.on_read(&read);
         let mut more = read.more;
         while let Some(slot) = more {

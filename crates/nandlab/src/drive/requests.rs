@@ -35,6 +35,7 @@ impl<P: Probe> Drive<P> {
     /// A request has reached the drive: its command goes to the controller, or the request begins at once.
     #[inline(always)]
     pub(crate) fn reach(&mut self, slot: RequestId, request: &Request) {
+        self.core.probe.on_reached(self.core.now(), slot);
         match &mut self.path.host.controller {
             Some(controller) => controller.take(&mut self.core, slot, request.op, request.tag.queue),
             None => self.begin(slot, request),
@@ -44,6 +45,7 @@ impl<P: Probe> Drive<P> {
     /// Begins a request that has reached the drive, and whose command has ended.
     #[inline(always)]
     pub(crate) fn begin(&mut self, slot: RequestId, request: &Request) {
+        self.core.probe.on_begun(self.core.now(), slot);
         let epoch = self.path.host.epochs.open();
         match request.op {
             Op::Read => self.read(slot, request),

@@ -2,13 +2,13 @@
 
 use super::Drive;
 use super::mechanisms::each_mechanism;
-use crate::base::geometry::{LaneId, Lpn, SuperblockId, UnitId};
+use crate::base::geometry::{DieId, LaneId, Lpn, SuperblockId, UnitId};
 use crate::capacitor::{CapacitorState, Stage};
 use crate::core::{Component, Mechanism};
 use crate::host::{ControllerState, LinkEnd, LinkState};
 use crate::probe::Probe;
 use crate::refresh::{ErrorCacheState, PartialState};
-use crate::sched::Transaction;
+use crate::sched::{FlashOp, Transaction};
 use crate::write_cache::Caching;
 
 /// What the drive has of an LPN.
@@ -23,7 +23,58 @@ pub enum Version {
     Written(u64),
 }
 
+/// What a die does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum DieWork {
+    /// Nothing.
+    #[default]
+    Idle,
+    /// It reads.
+    Read,
+    /// It programs, also by a copyback.
+    Program,
+    /// It erases.
+    Erase,
+    /// A program or an erase is suspended for reads.
+    Suspended,
+}
+
+impl DieWork {
+    /// All states, in the order of their numbers.
+    pub const ALL: [(Self, &str); 5] = [
+        (Self::Idle, "idle"),
+        (Self::Read, "read"),
+        (Self::Program, "program"),
+        (Self::Erase, "erase"),
+        (Self::Suspended, "suspended"),
+    ];
+}
+
 impl<P: Probe> Drive<P> {
+    /// What a die does now.
+    pub fn die_work(&self, die: DieId) -> DieWork {
+        let device = self.core.device();
+        match device.kind(die) {
+            _ if device.suspended(die).is_some() => DieWork::Suspended,
+            None => DieWork::Idle,
+            Some(FlashOp::Read) => DieWork::Read,
+            Some(FlashOp::Program | FlashOp::Copyback) => DieWork::Program,
+            Some(FlashOp::Erase) => DieWork::Erase,
+        }
+    }
+
+    /// Number of lanes with a background job.
+    pub fn jobs(&self) -> u32 {
+        (0..self.core.geometry().lanes).map(|lane| u32::from(self.core.has_job(LaneId(lane)))).sum()
+    }
+
+    /// Size, budget and acknowledged units of the write buffer, in units; 0 without one.
+    pub fn buffer_units(&self) -> [u32; 3] {
+        let buffer = self.path.host.buffer.as_ref();
+        buffer.map_or([0; 3], |buffer| [buffer.capacity(), buffer.budget(), buffer.acknowledged()])
+    }
+
     /// The newest version of an LPN, also if it is only in the write cache or in the write buffer. A write that the drive has
     /// not admitted yet is no version. The answer does not say whether flash can still be read.
     ///

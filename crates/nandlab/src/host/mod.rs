@@ -201,6 +201,7 @@ impl Host {
     /// Completes a request in the drive: sends the completion over the link, or reports it at once.
     fn complete<P: Probe>(&mut self, core: &mut Core<P>, id: RequestId) {
         let (is_write, epoch) = (self.requests.op(id) == Op::Write, self.requests.get(id).epoch);
+        core.probe.on_done(core.now(), id);
         if let Some(controller) = &mut self.controller {
             controller.leave(core);
         }

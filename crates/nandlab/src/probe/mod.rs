@@ -40,6 +40,41 @@ pub trait Probe: Watcher + Any + Send + Sync {
     #[inline(always)]
     fn on_results(&mut self, _operations: u64) {}
 
+    /// The request in `slot` has reached the drive: its command goes to the controller.
+    #[inline(always)]
+    fn on_reached(&mut self, _now: Time, _slot: RequestId) {}
+
+    /// The drive begins the request in `slot`: it has crossed the link, and the controller has worked on its command.
+    #[inline(always)]
+    fn on_begun(&mut self, _now: Time, _slot: RequestId) {}
+
+    /// The drive has done the request in `slot`; its completion goes to the host.
+    #[inline(always)]
+    fn on_done(&mut self, _now: Time, _slot: RequestId) {}
+
+    /// A flash operation, or another try of a read, has been queued on its die.
+    #[inline(always)]
+    fn on_queued(&mut self, _now: Time, _transaction: &Transaction) {}
+
+    /// A flash operation has ended, a read with its last try. Its owner is notified next, and what the drive does until
+    /// the next event follows from this end.
+    #[inline(always)]
+    fn on_ended(&mut self, _now: Time, _transaction: &Transaction) {}
+
+    /// An access of the request in `slot` to the DRAM of the write cache runs until `end`. Accesses end in the order in
+    /// which they begin.
+    #[inline(always)]
+    fn on_access(&mut self, _now: Time, _end: Time, _slot: RequestId) {}
+
+    /// The access that began first has ended.
+    #[inline(always)]
+    fn on_accessed(&mut self, _slot: RequestId) {}
+
+    /// The drive acts because of a time that has come, such as that of idleness, and not because of a request or the end
+    /// of an operation.
+    #[inline(always)]
+    fn on_timer(&mut self, _now: Time) {}
+
     /// A write of `lpn` by the host request in slot `request` has been admitted: from now on the write is the newest
     /// data of `lpn`. `None`: the unit is written without a request and without simulated time.
     #[inline(always)]

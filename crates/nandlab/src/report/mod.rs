@@ -3,6 +3,7 @@
 //! drive is here too.
 
 mod counters;
+mod explained;
 mod notes;
 mod power_json;
 mod schema;
@@ -19,6 +20,7 @@ pub use crate::base::words::duration;
 pub use crate::drive::{DieSeries, Series, Window};
 pub use crate::host::{SteadyState, steady_state};
 pub use counters::counters;
+pub use explained::{Explained, Explainer, Own, PARTS, Part, Parts, Step, Sums};
 pub use power_json::{PowerRecord, power};
 pub use schema::schema;
 pub use smart::smart;

@@ -170,6 +170,14 @@ impl Probe for Taps {
     pass_on! {
         on_submitted(slot: RequestId, id: u64, request: &Request, operations: u64);
         on_results(operations: u64);
+        on_reached(now: Time, slot: RequestId);
+        on_begun(now: Time, slot: RequestId);
+        on_done(now: Time, slot: RequestId);
+        on_queued(now: Time, transaction: &Transaction);
+        on_ended(now: Time, transaction: &Transaction);
+        on_access(now: Time, end: Time, slot: RequestId);
+        on_accessed(slot: RequestId);
+        on_timer(now: Time);
         on_write_admitted(request: Option<RequestId>, lpn: Lpn, sequence: u64);
         on_write_durable(lpn: Lpn, sequence: u64);
         on_flush_asked(id: u64);

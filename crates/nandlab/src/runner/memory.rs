@@ -13,7 +13,7 @@ use crate::drive::spec::{
 use crate::flash::{CopybackErrors, Ecc, Rare, Superblock};
 use crate::ftl::streams::StreamSpec;
 use crate::host::{Oracle, Promises};
-use crate::report::Table;
+use crate::report::{Explainer, Table};
 use crate::sched::Device;
 use crate::write_cache;
 
@@ -162,7 +162,8 @@ impl Memory {
                 + cached_units * size_of::<write_cache::CachedUnit>() as u64
                 + error_entries * ERROR_ENTRY_BYTES,
             oracle: when(verify, oracle),
-            records: spec.output.timeline_operations.min(touched.operations).saturating_mul(OPERATION_BYTES)
+            records: when(spec.output.explain > 0, Explainer::bytes(spec.output.explain))
+                + spec.output.timeline_operations.min(touched.operations).saturating_mul(OPERATION_BYTES)
                 + when(spec.output.requests, touched.recorded.saturating_mul(REQUEST_BYTES)),
             fixed: FIXED_BYTES + clients.saturating_mul(LATENCY_BYTES) + temporary,
         }
@@ -184,7 +185,10 @@ impl Memory {
             ),
             (self.caches, "smaller caches: ftl.map.demand.cache, cache.size, refresh.policy.ec-cache.size"),
             (self.oracle, "leave out --verify, or a smaller drive: drive.blocks_per_plane"),
-            (self.records, "record less: output.requests = false, output.timeline_operations"),
+            (
+                self.records,
+                "record less: output.requests = false, output.timeline_operations, output.explain",
+            ),
         ];
         parts.into_iter().max_by_key(|&(bytes, _)| bytes).map_or("", |(_, remedy)| remedy)
     }

@@ -243,6 +243,7 @@ impl Caching {
             return;
         }
         let at = now + self.access_ns;
+        core.probe.on_access(core.now(), at, request);
         let is_first = self.dram.is_empty();
         self.dram.push_back((at, request));
         if is_first {
@@ -256,6 +257,7 @@ impl Caching {
         let (_, request) = self.dram.pop_front().expect("the DRAM clock strikes during an access");
         let next = self.dram.front().map_or(crate::sched::NEVER, |&(at, _)| at);
         core.set_clock(clock, next);
+        core.probe.on_accessed(request);
         host.unit_done(core, request);
     }
 

@@ -1199,3 +1199,12 @@ fn the_energy_and_the_power_of_a_program_follow_from_each_other() {
         "[drive]\ncell = \"3d-mlc\"\n[timing]\nprogram = { fastest = \"500us\", slowest = \"1500us\" }\n";
     near(of(&format!("{layers}[capacitor]\nprogram_power = \"90mW\"")), (90.0, 90.0));
 }
+
+#[test]
+fn requests_are_explained_when_output_explain_says_how_many() {
+    assert_eq!(spec("").output.explain, 0);
+    assert_eq!(spec("[output]\nexplain = 20\n").output.explain, 20);
+    let errors = load_with("[output]\nexplain = 10001\n", &[]).expect_err("too many").to_string();
+    assert!(errors.contains("run.toml:2: output.explain"), "{errors}");
+    assert!(load_with("", &["output.explain=-1"]).is_err());
+}

@@ -89,6 +89,14 @@ impl Probe for Seen {
     record! {
         on_submitted(slot: RequestId, id: u64, request: &Request, operations: u64);
         on_results(operations: u64);
+        on_reached(now: Time, slot: RequestId);
+        on_begun(now: Time, slot: RequestId);
+        on_done(now: Time, slot: RequestId);
+        on_queued(now: Time, transaction: &Transaction);
+        on_ended(now: Time, transaction: &Transaction);
+        on_access(now: Time, end: Time, slot: RequestId);
+        on_accessed(slot: RequestId);
+        on_timer(now: Time);
         on_write_admitted(request: Option<RequestId>, lpn: Lpn, sequence: u64);
         on_write_durable(lpn: Lpn, sequence: u64);
         on_flush_asked(id: u64);
@@ -148,7 +156,7 @@ fn an_observer_of_the_set_sees_each_event_once_as_a_probe_alone_does() {
             .extend(alone.probe().0.iter().map(|(name, _)| format!("on_{}", name.trim_start_matches("on_"))));
     }
     let all: BTreeSet<String> = events().into_iter().map(|name| format!("on_{name}")).collect();
-    assert_eq!(all.len(), 21);
+    assert_eq!(all.len(), 29);
     assert_eq!(names, all, "an event is not played");
 }
 

@@ -157,6 +157,16 @@ impl Device {
         self.dies[die.index()].phase
     }
 
+    /// The kind of the operation under way on a die, or on planes of the die that read at their own times; `None` if there
+    /// is none.
+    pub fn kind(&self, die: DieId) -> Option<FlashOp> {
+        let are_reading = || self.planes.as_ref().is_some_and(|planes| planes.are_at_work(die));
+        match &self.dies[die.index()] {
+            of if of.phase != Phase::Idle => Some(of.kind),
+            _ => are_reading().then_some(FlashOp::Read),
+        }
+    }
+
     /// Whether a copyback of a die is sensing its pages, before it is held between sense and program. `false` without
     /// [`CopybackGap`], when sense and program are one array phase.
     pub fn is_sensing(&self, die: DieId) -> bool {

@@ -1,0 +1,184 @@
+//! Metrics in the text format of OpenMetrics 1.0 (<https://prometheus.io/docs/specs/om/open_metrics_spec/>): names end
+//! with their unit, counters with `_total`, and the text ends with `# EOF`.
+
+use super::history::{History, number};
+use nandlab::report::{PARTS, Part};
+use serde_json::Value;
+use std::fmt::Write;
+
+/// The text of metric families.
+struct Text(String);
+
+impl Text {
+    /// Begins a family. `unit` is empty, or the end of the name.
+    fn family(&mut self, name: &str, kind: &str, unit: &str, help: &str) {
+        let _ = writeln!(self.0, "# TYPE nandlab_{name} {kind}");
+        if !unit.is_empty() {
+            let _ = writeln!(self.0, "# UNIT nandlab_{name} {unit}");
+        }
+        let _ = writeln!(self.0, "# HELP nandlab_{name} {help}");
+    }
+
+    /// Adds a sample; `labels` are `name="value"` pairs of our own names.
+    fn sample(&mut self, name: &str, labels: &str, value: f64) {
+        let labels = if labels.is_empty() { String::new() } else { format!("{{{labels}}}") };
+        let _ = writeln!(self.0, "nandlab_{name}{labels} {value}");
+    }
+
+    fn gauge(&mut self, name: &str, unit: &str, help: &str, value: f64) {
+        self.family(name, "gauge", unit, help);
+        self.sample(name, "", value);
+    }
+}
+
+/// The metrics of the last snapshot. Before the first one there are none.
+pub(super) fn metrics(history: &History) -> String {
+    let mut text = Text(String::new());
+    if let Some(last) = history.last() {
+        let (stat, state) = (&last.stat, &last.state);
+        text.gauge("power_on", "", "Whether the drive has power.", f64::from(u8::from(is_on(state))));
+        text.family("simulated_seconds", "counter", "seconds", "Simulated time.");
+        text.sample("simulated_seconds_total", "", number(stat, "/simulated_s"));
+        text.family("requests", "counter", "", "Requests that completed without failure.");
+        for op in ["read", "write", "trim", "flush"] {
+            text.sample(
+                "requests_total",
+                &format!("op=\"{op}\""),
+                number(stat, &format!("/host/{op}/count")),
+            );
+        }
+        text.family("requests_failed", "counter", "", "Requests that the drive refused or failed.");
+        text.sample("requests_failed_total", "", number(stat, "/server/failed"));
+        text.family(
+            "host_bytes",
+            "counter",
+            "bytes",
+            "Bytes of the requests that completed without failure.",
+        );
+        for op in ["read", "write", "trim"] {
+            text.sample(
+                "host_bytes_total",
+                &format!("op=\"{op}\""),
+                number(stat, &format!("/host/{op}/bytes")),
+            );
+        }
+        text.family(
+            "request_latency_seconds",
+            "summary",
+            "seconds",
+            "Simulated latency of all requests so far.",
+        );
+        for op in ["read", "write", "trim", "flush"] {
+            let of = |name: &str| number(stat, &format!("/latency_us/{op}/{name}")) * 1e-6;
+            let count = number(stat, &format!("/host/{op}/count"));
+            for (share, name) in [("0.5", "p50"), ("0.95", "p95"), ("0.99", "p99"), ("0.999", "p999")] {
+                let labels = format!("op=\"{op}\",quantile=\"{share}\"");
+                text.sample("request_latency_seconds", &labels, of(name));
+            }
+            text.sample("request_latency_seconds_count", &format!("op=\"{op}\""), count);
+            text.sample("request_latency_seconds_sum", &format!("op=\"{op}\""), of("mean") * count);
+        }
+        text.gauge("outstanding_requests", "", "Requests without a reply.", number(stat, "/outstanding"));
+        text.gauge(
+            "write_amplification_ratio",
+            "ratio",
+            "Bytes programmed for each byte of completed host writes, so far.",
+            number(stat, "/waf"),
+        );
+        text.family(
+            "flash_operations",
+            "counter",
+            "",
+            "Pages read, programmed and copied back, and blocks erased, by cause.",
+        );
+        for kind in ["read", "program", "erase", "copyback"] {
+            for (cause, count) in object(state, &format!("/flash/{kind}")) {
+                let labels = format!("kind=\"{kind}\",cause=\"{cause}\"");
+                text.sample("flash_operations_total", &labels, count.as_f64().unwrap_or(0.0));
+            }
+        }
+        text.family(
+            "wait_seconds",
+            "counter",
+            "seconds",
+            "What requests have waited for, summed over the requests.",
+        );
+        for part in (0..PARTS).map(Part::of) {
+            let seconds = last.parts.ns(part) as f64 * 1e-9;
+            text.sample("wait_seconds_total", &format!("part=\"{}\"", part.name()), seconds);
+        }
+        text.family("dies", "gauge", "", "Dies by what they do.");
+        for (work, count) in object(state, "/dies") {
+            text.sample("dies", &format!("state=\"{work}\""), count.as_f64().unwrap_or(0.0));
+        }
+        text.family("superblocks", "gauge", "", "Superblocks by state.");
+        for (of, count) in object(state, "/superblocks") {
+            text.sample("superblocks", &format!("state=\"{of}\""), count.as_f64().unwrap_or(0.0));
+        }
+        text.family("pe_cycles", "gauge", "", "P/E cycles of the superblocks.");
+        for of in ["min", "mean", "max"] {
+            text.sample("pe_cycles", &format!("of=\"{of}\""), number(state, &format!("/pe_cycles/{of}")));
+        }
+        text.gauge("background_jobs", "", "Lanes with a background job.", number(state, "/jobs"));
+        for (of, what) in [
+            ("buffer", "the write buffer"),
+            ("cache", "the write cache"),
+            ("dirty", "what the capacitor saves"),
+        ] {
+            if state.pointer(&format!("/{of}")).is_some_and(Value::is_object) {
+                text.family(
+                    &format!("{of}_units"),
+                    "gauge",
+                    "units",
+                    &format!("Size, budget and use of {what}."),
+                );
+                for name in ["size", "budget", "used"] {
+                    text.sample(
+                        &format!("{of}_units"),
+                        &format!("of=\"{name}\""),
+                        number(state, &format!("/{of}/{name}")),
+                    );
+                }
+            }
+        }
+        if state.pointer("/capacitor").is_some_and(Value::is_object) {
+            text.gauge(
+                "capacitor_energy_joules",
+                "joules",
+                "Energy of the capacitor.",
+                number(state, "/capacitor/energy_j"),
+            );
+        }
+        text.family("read_retries", "counter", "", "Further tries of page reads.");
+        text.sample("read_retries_total", "", number(state, "/retries"));
+        text.family("uncorrectable_pages", "counter", "pages", "Page reads that no read level decoded.");
+        text.sample("uncorrectable_pages_total", "", number(state, "/uncorrectable"));
+        text.family("waiting_units", "counter", "units", "Units of writes that waited for room in flash.");
+        text.sample("waiting_units_total", "", number(state, "/waiting_writes"));
+        text.family("power_losses", "counter", "", "Power losses.");
+        text.sample("power_losses_total", "", number(stat, "/power_losses"));
+        text.family(
+            "lost_units",
+            "counter",
+            "units",
+            "Units whose writes a power loss has lost, by what was promised.",
+        );
+        for promise in ["covered", "acknowledged", "in_flight"] {
+            text.sample(
+                "lost_units_total",
+                &format!("promise=\"{promise}\""),
+                number(state, &format!("/losses/{promise}")),
+            );
+        }
+        text.gauge("connections", "", "Connections.", number(stat, "/server/open"));
+    }
+    text.0 + "# EOF\n"
+}
+
+fn is_on(state: &Value) -> bool {
+    state.pointer("/power").and_then(Value::as_str) == Some("on")
+}
+
+fn object<'a>(value: &'a Value, path: &str) -> impl Iterator<Item = (&'a String, &'a Value)> {
+    value.pointer(path).and_then(Value::as_object).into_iter().flatten()
+}
