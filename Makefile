@@ -17,6 +17,8 @@ BLESS ?=
 # Mutants of each room of `make mutants`, and the seed of the draw.
 MUTANTS ?= 25
 MUTANTS_SEED ?= 1
+# Frames at each point of `make frames`.
+FRAMES ?= 1000
 # Number of specs and number of traces of `make inputs`.
 INPUTS ?= 2000,500
 
@@ -28,7 +30,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
 RUST := $(shell find crates presets -type f 2>/dev/null) Cargo.toml $(wildcard Cargo.lock)
 
-.PHONY: help demo picture build dev docs wheel result-types test test-programs test-rust test-python check bench bench-live instructions crash soak mutants journeys inputs steady
+.PHONY: help demo picture build dev docs wheel result-types test test-programs test-rust test-python check bench bench-live instructions crash soak mutants journeys inputs steady frames
 .PHONY: fuzz-smoke
 .DEFAULT_GOAL := help
 
@@ -52,6 +54,8 @@ help:
 	@echo "make mutants     changed operators and missing statements: does a test notice? (hours; fewer with MUTANTS=...)"
 	@echo "make inputs      2,000 generated specs and 500 traces through the command (other numbers with INPUTS=...)"
 	@echo "make steady      the demo, steady at four times its length, is steady at twice that too (three minutes)"
+	@echo "make frames      frames of the shipped codes over the channels of pages: where 1 % fail, beside what read levels"
+	@echo "                 predict (FRAMES=... sets the frames at a point)"
 	@echo "make journeys    what a student, an engineer and a researcher do in an empty folder (compiles a clone)"
 	@echo "make fuzz-smoke  fuzz the parsers and the drive, 30 s per target"
 
@@ -135,6 +139,9 @@ mutants: $(VENV)/.stamp-dev
 
 steady: $(VENV)/.stamp-dev $(VENV)/.stamp-built
 	NANDLAB_STEADY=1 $(BIN)/python -m pytest -n 2 tests/python/test_steady.py
+
+frames:
+	NANDLAB_FRAMES=$(FRAMES) cargo test --profile crash -p nandlab --test drive frames::the_boundaries_of_pages -- --nocapture
 
 journeys: $(VENV)/.stamp-dev $(VENV)/.stamp-built
 	NANDLAB_JOURNEYS=1 $(BIN)/python -m pytest -s tests/python/test_journeys.py

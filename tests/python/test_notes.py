@@ -110,6 +110,11 @@ NEVER = {
             "reliability.retention": "365d",
         },
     ),
+    "no-decoder-wait": (
+        {"timing.decode": "1us", "ecc.decoders": 64},
+        ("ecc.decoders = 64 had no effect", "Fewer decoders"),
+        {"timing.decode": "200us", "ecc.decoders": 1},
+    ),
     "no-suspension": (
         {"timing.suspend.program": {"enter": "9us", "resume": "4us", "min_progress": "10ms", "max": 3}},
         ("timing.suspend.program had no effect", "min_progress"),
@@ -244,6 +249,7 @@ OFF = {
     "no-refresh": {"refresh.policy": "none"},
     "budget-never-bound": {"cache.sync": "none", "cache.dirty_budget": 1.0},
     "first-level-only": {"ecc.start": "first", "ecc.retry": "incremental"},
+    "no-decoder-wait": {"ecc.decoders": "unlimited"},
     "no-suspension": {"timing.suspend": "none"},
     "no-reclaim": {"reclaim.policy": "none"},
     "same-as-greedy": {"gc.victim": "greedy"},

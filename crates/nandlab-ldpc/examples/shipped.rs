@@ -5,7 +5,6 @@
 
 use nandlab_ldpc::{
     Channel, Codewords, Decoder, Description, Encoder, LdpcError, MinSum, Mixture, Regions, measure,
-    most_informative,
 };
 
 fn description(rate: &str, size: &str) -> Description {
@@ -20,18 +19,8 @@ fn description(rate: &str, size: &str) -> Description {
 
 /// The regions of a Gaussian boundary at which hard decisions have this raw bit error rate.
 fn regions(rber: f64, references: usize, most: bool) -> Regions {
-    let sigma = Regions::sigma_of(rber).expect("the RBER is below 0.5");
-    let middle = (references as f64 - 1.0) / 2.0;
-    let at: Vec<f64> = if most {
-        let candidates: Vec<f64> = (-200i32..=200).map(|i| -f64::from(i) / 200.0).collect();
-        let above = |mean: f64| -> Vec<f64> {
-            candidates.iter().map(|v| Regions::gaussian_tail((v - mean) / sigma)).collect()
-        };
-        most_informative([&above(1.0), &above(-1.0)], references).into_iter().map(|i| candidates[i]).collect()
-    } else {
-        (0..references).map(|i| (middle - i as f64) * 0.25 * sigma).collect()
-    };
-    Regions::gaussian(sigma, &at).expect("the references are in order")
+    let spacing = if most { None } else { Some(0.25) };
+    Regions::of_boundary(rber, references, spacing).expect("the RBER is below 0.5")
 }
 
 fn main() -> Result<(), LdpcError> {
@@ -129,7 +118,7 @@ fn soft_decisions(
     most: bool,
 ) -> Result<(), LdpcError> {
     println!("        {}: [", if most { "most_informative" } else { "equidistant" });
-    println!("            ({boundary:.5}, {hard:.5}),");
+    println!("            {boundary:.5},");
     let (mut rber, mut equivocation) = (boundary, 1.02 * hard);
     for references in 2..=7 {
         // The boundary at which the equivocation is a little above that of one reference less.
@@ -182,7 +171,7 @@ fn soft_decisions(
         }
         equivocation = regions(rber, references, most).equivocation();
         println!(
-            "            ({rber:.5}, {equivocation:.5}), // {references} references, FER grows as RBER^{slope:.0}"
+            "            {rber:.5}, // {references} references, {equivocation:.5} unknown, FER grows as RBER^{slope:.0}"
         );
         equivocation *= 1.015;
     }

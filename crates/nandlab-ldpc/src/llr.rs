@@ -97,6 +97,32 @@ impl Regions {
         Self::new(&regions(1.0), &regions(-1.0))
     }
 
+    /// The regions of a Gaussian boundary at which one reference has the raw bit error rate `rber`, with `references`
+    /// references around it: `spacing` standard deviations apart, or, with `None`, where they give most information.
+    ///
+    /// # Errors
+    ///
+    /// If `rber` is not above 0 and below 0.5, or if there are not 1 to [`REFERENCES_MAX`] references.
+    pub fn of_boundary(rber: f64, references: usize, spacing: Option<f64>) -> Result<Self, LdpcError> {
+        let sigma = Self::sigma_of(rber)?;
+        let at = match spacing {
+            Some(spacing) => {
+                let middle = (references as f64 - 1.0) / 2.0;
+                (0..references).map(|i| (middle - i as f64) * spacing * sigma).collect()
+            }
+            None if !(2..=REFERENCES_MAX).contains(&references) => vec![0.0; references],
+            None => {
+                let candidates: Vec<f64> = (-200i32..=200).map(|i| -f64::from(i) / 200.0).collect();
+                let above = |mean| -> Vec<f64> {
+                    candidates.iter().map(|volts| Self::gaussian_tail((volts - mean) / sigma)).collect()
+                };
+                let chosen = most_informative([&above(1.0), &above(-1.0)], references);
+                chosen.into_iter().map(|index| candidates[index]).collect::<Vec<f64>>()
+            }
+        };
+        Self::gaussian(sigma, &at)
+    }
+
     /// The standard deviation at which one reference between the two distributions of [`Regions::gaussian`] has this raw
     /// bit error rate, Q(1 / sigma).
     ///
@@ -191,8 +217,20 @@ impl Regions {
     /// The equivocation of the bit in bits, if both values are equally frequent: what the regions leave unknown of it,
     /// 1 - [`Regions::information`]. Small values keep their precision.
     pub fn equivocation(&self) -> f64 {
+        self.difficulty(0.0)
+    }
+
+    /// How hard the channel is to decode: the equivocation, in which each region counts 1 + `certainty` |LLR| times, with
+    /// its LLR in nats. A wrong bit of a region that is sure of its bits costs a min-sum decoder more than what the
+    /// region leaves unknown. Codes fail at nearly the same value whatever the channel
+    /// ([`Shipped::certainty`](crate::Shipped::certainty)).
+    pub fn difficulty(&self, certainty: f64) -> f64 {
         let [of_0, of_1] = &self.probabilities;
-        of_0.iter().zip(of_1).map(|(&p0, &p1)| uncertainty(p0, p1)).sum()
+        let of_region = |(&p0, &p1): (&f64, &f64)| match p0 > 0.0 && p1 > 0.0 {
+            true => uncertainty(p0, p1) * (1.0 + certainty * libm::fabs(libm::log(p0 / p1))),
+            false => 0.0,
+        };
+        of_0.iter().zip(of_1).map(of_region).sum()
     }
 }
 
@@ -202,21 +240,23 @@ fn uncertainty(p0: f64, p1: f64) -> f64 {
     (part(p0, p1) + part(p1, p0)) * std::f64::consts::LOG2_E
 }
 
-/// The raw bit error rate of the binary symmetric channel with this equivocation, in 0..=0.5. `equivocation` is in bits;
-/// 0.5 from 1 bit on.
-pub fn rber_of_equivocation(equivocation: f64) -> f64 {
-    let of = |rber: f64| 2.0 * uncertainty(rber, 1.0 - rber);
-    if equivocation >= 1.0 {
+/// The raw bit error rate of the binary symmetric channel with this [`Regions::difficulty`], in 0..=0.5; 0.5 from a
+/// difficulty of 1 on.
+pub fn rber_of_difficulty(difficulty: f64, certainty: f64) -> f64 {
+    let of = |rber: f64| {
+        2.0 * uncertainty(rber, 1.0 - rber) * (1.0 + certainty * (libm::log1p(-rber) - libm::log(rber)))
+    };
+    if difficulty >= 1.0 {
         return 0.5;
     }
-    if equivocation <= 0.0 {
+    if difficulty <= 0.0 {
         return 0.0;
     }
-    // Bisection of the logarithm: the equivocation is above the rate, and below 60 times the rate down to 1e-17.
-    let (mut low, mut high) = (libm::log(equivocation / 1e3), libm::log(equivocation.min(0.5)));
+    // Bisection of the logarithm: the difficulty is above the rate, and below 1,000 times the rate down to 1e-17.
+    let (mut low, mut high) = (libm::log(difficulty / 1e3), libm::log(difficulty.min(0.5)));
     for _ in 0..60 {
         let middle = 0.5 * (low + high);
-        if of(libm::exp(middle)) < equivocation { low = middle } else { high = middle }
+        if of(libm::exp(middle)) < difficulty { low = middle } else { high = middle }
     }
     libm::exp(0.5 * (low + high))
 }
@@ -350,10 +390,18 @@ mod tests {
             let regions = Regions::hard(rber).unwrap();
             let entropy = -rber * rber.log2() - (1.0 - rber) * (-rber).ln_1p() * std::f64::consts::LOG2_E;
             assert!((regions.equivocation() / entropy - 1.0).abs() < 1e-9, "{rber}");
-            let back = rber_of_equivocation(regions.equivocation());
-            assert!((back / rber - 1.0).abs() < 1e-6, "{back} instead of {rber}");
+            // Of a binary symmetric channel every region has the same LLR.
+            let llr = ((1.0 - rber) / rber).ln();
+            assert!((regions.difficulty(0.1) / entropy / (1.0 + 0.1 * llr) - 1.0).abs() < 1e-9, "{rber}");
+            for certainty in [0.0, 0.1].into_iter().filter(|&certainty| certainty == 0.0 || rber < 0.4) {
+                let back = rber_of_difficulty(regions.difficulty(certainty), certainty);
+                assert!((back / rber - 1.0).abs() < 1e-6, "{back} instead of {rber}");
+            }
         }
-        assert_eq!([0.0, -1.0, 1.0, 2.0].map(rber_of_equivocation), [0.0, 0.0, 0.5, 0.5]);
+        assert_eq!([0.0, -1.0, 1.0, 2.0].map(|of| rber_of_difficulty(of, 0.0)), [0.0, 0.0, 0.5, 0.5]);
+        // An erasure is sure of nothing, and a region without errors leaves nothing unknown.
+        let erasures = Regions::new(&[0.8, 0.2, 0.0], &[0.0, 0.2, 0.8]).unwrap();
+        assert!((erasures.difficulty(0.1) - 0.2).abs() < 1e-12);
     }
 
     /// A naive search among all selections of references.

@@ -3,7 +3,7 @@
 use crate::errors::RunError;
 use nandlab_ldpc::{
     Channel, Code, Codewords, Decoder, Encoder, Frames, LdpcError, MinSum, Mixture, Regions, SHIPPED, files,
-    measure, most_informative,
+    measure,
 };
 use pyo3::prelude::*;
 use std::path::PathBuf;
@@ -82,7 +82,7 @@ impl Codec {
         frames: (u64, u64),
     ) -> PyResult<Counts> {
         py.detach(|| {
-            let regions = regions(rber, references, spacing)?;
+            let regions = Regions::of_boundary(rber, references, spacing)?;
             let llrs = regions.quantised(LLRS[usize::from(references > 1)]);
             let channel = Channel::Regions { regions, llrs };
             Ok(measure(&self.decoder, &channel, &self.codewords, seed, frames.0..frames.1))
@@ -127,7 +127,7 @@ impl Codec {
     #[staticmethod]
     #[pyo3(signature = (rber, references, spacing))]
     fn equivocation(rber: f64, references: usize, spacing: Option<f64>) -> PyResult<f64> {
-        regions(rber, references, spacing)
+        Regions::of_boundary(rber, references, spacing)
             .map(|regions| regions.equivocation())
             .map_err(|error| refused(&error))
     }
@@ -146,25 +146,4 @@ fn counts(frames: &Frames) -> Counts {
 
 fn refused(error: &LdpcError) -> PyErr {
     RunError::new_err(error.to_string())
-}
-
-/// The regions of a Gaussian boundary.
-fn regions(rber: f64, references: usize, spacing: Option<f64>) -> Result<Regions, LdpcError> {
-    let sigma = Regions::sigma_of(rber)?;
-    let at = match spacing {
-        Some(spacing) => {
-            let middle = (references as f64 - 1.0) / 2.0;
-            (0..references).map(|i| (middle - i as f64) * spacing * sigma).collect()
-        }
-        None if references <= 1 => vec![0.0; references],
-        None => {
-            let candidates: Vec<f64> = (-200i32..=200).map(|i| -f64::from(i) / 200.0).collect();
-            let above = |mean| -> Vec<f64> {
-                candidates.iter().map(|volts| Regions::gaussian_tail((volts - mean) / sigma)).collect()
-            };
-            let chosen = most_informative([&above(1.0), &above(-1.0)], references.min(7));
-            chosen.into_iter().map(|index| candidates[index]).collect::<Vec<f64>>()
-        }
-    };
-    Regions::gaussian(sigma, &at)
 }

@@ -2,11 +2,19 @@
 
 use super::EccStats;
 use crate::base::note::Note;
+use crate::base::units::Span;
 use crate::base::words::{count, listed, part, several};
+use crate::flash::{EccSpec, Entry, Placement};
+use nandlab_ldpc::REFERENCES_MAX;
 
 /// Some page reads were decoded by no read level, or `requests` requests failed as uncorrectable. `has_lost_power`:
 /// power loss may have lost the data of these requests.
-pub(crate) fn uncorrectable(ecc: &EccStats, requests: u64, has_lost_power: bool) -> Option<Note> {
+pub(crate) fn uncorrectable(
+    ecc: &EccStats,
+    spec: &EccSpec,
+    requests: u64,
+    has_lost_power: bool,
+) -> Option<Note> {
     let lost = ecc.uncorrectable;
     if lost == 0 && requests == 0 {
         return None;
@@ -19,13 +27,56 @@ pub(crate) fn uncorrectable(ecc: &EccStats, requests: u64, has_lost_power: bool)
     if lost > 0 {
         text += &format!(
             "{} of the page reads ({}) were decoded by no read level: the data is too old for the drive's wear. Lower \
-             reliability.pe_cycles, reliability.retention or reliability.clock_scale, or set ecc.levels with a higher \
-             last rber_max; `nandlab reliability` shows the level that decodes each age and wear.",
+             reliability.pe_cycles, reliability.retention or reliability.clock_scale, or set {}; `nandlab reliability` shows \
+             the level that decodes each age and wear.",
             part(lost as f64, ecc.reads() as f64),
-            count(lost)
+            count(lost),
+            stronger(spec)
         );
     }
     Note::error("uncorrectable", text.trim_end().to_owned())
+}
+
+/// Settings with which the last level decodes more.
+fn stronger(spec: &EccSpec) -> String {
+    match &spec.codec {
+        Some(codec) => {
+            let last = match spec.levels.last().and_then(|level| level.entry) {
+                Some(Entry::Soft(soft)) => Some(soft),
+                _ => None,
+            };
+            let mut keys = Vec::new();
+            if codec.code.rate == "16/17" {
+                keys.push("rate = \"8/9\"");
+            }
+            if last.is_none_or(|soft| usize::from(soft.references) < REFERENCES_MAX) {
+                keys.push("more levels");
+            }
+            if last.is_some_and(|soft| matches!(soft.placement, Placement::Equidistant(_))) {
+                keys.push("references = \"mmi\"");
+            }
+            if keys.is_empty() {
+                return "ecc.levels to a list with a higher last rber_max".to_owned();
+            }
+            format!("ecc.levels.codec with {}", keys.join(" or "))
+        }
+        None if spec.levels.iter().any(|level| level.entry.is_some()) => {
+            "ecc.levels.retry with a higher rber_max or more entries".to_owned()
+        }
+        None => "ecc.levels with a higher last rber_max".to_owned(),
+    }
+}
+
+/// No read waited for one of the `decoders` decoders.
+pub(crate) fn no_decoder_wait(ecc: &EccStats, decoders: Option<u32>) -> Option<Note> {
+    let decoders = decoders.filter(|_| ecc.decoder_wait_ns == Span::ZERO)?;
+    Note::info(
+        "no-decoder-wait",
+        format!(
+            "No page read waited for a decoder, so ecc.decoders = {decoders} had no effect. Fewer decoders, a longer decode \
+             time or more reads at once make the decoders a bottleneck."
+        ),
+    )
 }
 
 /// On a drive with read levels every page was decoded at level 1, so `keys` had no effect. `has_errors`: the spec has
@@ -73,6 +124,8 @@ pub(crate) fn always_from_first(ecc: &EccStats, levels: u8, start: &str) -> Opti
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::flash::{Centre, CodecSpec, Failures, LevelSpec, Soft, StartLevel};
+    use nandlab_ldpc::SHIPPED;
 
     #[test]
     fn uncorrectable_reads_are_noted_with_failed_requests_and_lost_pages_apart() {
@@ -82,7 +135,8 @@ mod tests {
             stats
         };
         let text = |lost, requests, has_lost_power| {
-            uncorrectable(&stats(lost), requests, has_lost_power).map(|note| note.text)
+            let spec = EccSpec::of(vec![LevelSpec::new(0.01)], StartLevel::First);
+            uncorrectable(&stats(lost), &spec, requests, has_lost_power).map(|note| note.text)
         };
         assert_eq!(text(0, 0, false), None);
         assert_eq!(text(0, 1, false).as_deref(), Some("1 request failed: no read level decodes their data."));
@@ -91,6 +145,48 @@ mod tests {
         assert!(pages.starts_with("25.0 % of the page reads (2) were decoded by no read level"), "{pages}");
         let both = text(2, 3, false).expect("requests have failed");
         assert!(both.starts_with("3 requests failed") && both.contains("25.0 %"), "{both}");
+    }
+
+    #[test]
+    fn what_decodes_more_depends_on_the_levels() {
+        let entry = |entry| LevelSpec { entry: Some(entry), ..LevelSpec::new(0.01) };
+        let mut spec = EccSpec::of(vec![LevelSpec::new(0.01)], StartLevel::First);
+        assert_eq!(stronger(&spec), "ecc.levels with a higher last rber_max");
+        spec.levels = vec![entry(Entry::Aged(0))];
+        assert_eq!(stronger(&spec), "ecc.levels.retry with a higher rber_max or more entries");
+        let code = |rate: &str| SHIPPED.iter().find(|code| code.rate == rate).expect("the rate is shipped");
+        let mut with_code = |rate, references, placement| {
+            let soft = Soft { references, placement, centre: Centre::Optimal, certainty: 0.0, gain: 1.0 };
+            spec.levels = vec![entry(Entry::Soft(soft))];
+            spec.codec = Some(CodecSpec {
+                code: code(rate),
+                failures: Failures::Drawn,
+                iteration_ns: Span::ZERO,
+                page_bytes: 16_384,
+                seed: 1,
+                shifts: false,
+            });
+            stronger(&spec)
+        };
+        assert_eq!(
+            with_code("16/17", 3, Placement::Equidistant(3.0)),
+            "ecc.levels.codec with rate = \"8/9\" or more levels or references = \"mmi\""
+        );
+        assert_eq!(with_code("8/9", 3, Placement::MostInformative), "ecc.levels.codec with more levels");
+        assert_eq!(
+            with_code("8/9", 7, Placement::MostInformative),
+            "ecc.levels to a list with a higher last rber_max"
+        );
+    }
+
+    #[test]
+    fn decoders_for_which_no_read_waits_are_noted() {
+        let mut stats = EccStats::default();
+        assert_eq!(no_decoder_wait(&stats, None), None);
+        let note = no_decoder_wait(&stats, Some(4)).expect("no read waited");
+        assert!(note.text.contains("ecc.decoders = 4 had no effect"), "{}", note.text);
+        stats.decoder_wait_ns = Span::from_ns(1);
+        assert_eq!(no_decoder_wait(&stats, Some(4)), None);
     }
 
     #[test]

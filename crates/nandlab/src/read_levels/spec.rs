@@ -357,16 +357,14 @@ fn codec_levels(params: &Val, values: &Resolved) -> Vec<LevelSpec> {
     };
     let further = params.field("further").span();
     let level = |references: u8| {
-        let (rber, equivocation) = measured[usize::from(references) - 1];
-        let gain = code.boundary() / rber;
-        let ratio = measured[0].1 / equivocation;
+        let gain = code.boundary() / measured[usize::from(references) - 1];
         let more = u64::from(references) - 1;
         let [lsb_ns, csb_ns, msb_ns] = boundaries.map(|count| further * (count * more));
         let is_raw = params.field("transfer").tag() == "raw";
         LevelSpec {
             sense: own_time(params.field("sense")).map(KindTimes::from_val),
             decode_ns: Some(spec.nominal_ns()),
-            entry: Some(Entry::Soft(Soft { references, placement, centre, ratio, gain })),
+            entry: Some(Entry::Soft(Soft { references, placement, centre, certainty: code.certainty, gain })),
             further: KindTimes { lsb_ns, csb_ns, msb_ns },
             // A bit has references + 1 regions.
             transfers: if is_raw { references.into() } else { u32::from(references).ilog2() + 1 },

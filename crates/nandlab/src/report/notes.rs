@@ -63,7 +63,8 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: Option<&
         }
     }
     let has_lost_power = !power.losses.is_empty();
-    add(read_levels::uncorrectable(&stats.ecc, failed(FailReason::Uncorrectable), has_lost_power));
+    let uncorrectable = failed(FailReason::Uncorrectable);
+    add(read_levels::uncorrectable(&stats.ecc, &spec.ecc, uncorrectable, has_lost_power));
     add(worn_out(failed(FailReason::WornOut), spec));
     add(power_loss::outstanding(failed(FailReason::PowerLost)));
     add(wrapped(run, drive.geometry().logical_bytes()));
@@ -90,6 +91,7 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: Option<&
             add(read_levels::always_from_first(&all.ecc, drive.ecc().levels(), start_name(&spec.ecc.start)));
         }
     }
+    add(read_levels::no_decoder_wait(&all.ecc, spec.ecc.decoders));
     if let Some(map) = drive.demand_map() {
         let (capacity, logical_units) = (map.cache.capacity(), drive.geometry().logical_units);
         add(demand_map::whole_map(capacity, logical_units));

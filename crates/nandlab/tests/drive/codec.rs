@@ -23,9 +23,19 @@ fn entropy(p: f64) -> f64 {
     if p <= 0.0 || p >= 1.0 { 0.0 } else { -p * p.log2() - (1.0 - p) * (1.0 - p).log2() }
 }
 
-/// What raw reads of a page leave unknown of a bit, by summing over voltages: read k has each reference of the page at its
+/// How hard hard decisions with this RBER are to decode.
+fn of_hard(p: f64) -> f64 {
+    weighted(p, code().certainty)
+}
+
+/// What is unknown of a bit that is wrong with probability `p`, which counts more the surer the bit is.
+fn weighted(p: f64, certainty: f64) -> f64 {
+    if p <= 0.0 || p >= 1.0 { 0.0 } else { entropy(p) * (1.0 + certainty * ((1.0 - p) / p).ln().abs()) }
+}
+
+/// How hard raw reads of a page are to decode, by summing over voltages: read k has each reference of the page at its
 /// offset k, and the output of a cell is the number of reads that find a 1.
-fn unknown(states: &[(f64, f64)], references: &[f64], sensed: &[usize], offsets: &[f64]) -> f64 {
+fn difficulty(states: &[(f64, f64)], references: &[f64], sensed: &[usize], offsets: &[f64]) -> f64 {
     let step = 0.01;
     let mut counts = vec![[0.0; 2]; offsets.len() + 1];
     for i in 0..100_000 {
@@ -39,7 +49,9 @@ fn unknown(states: &[(f64, f64)], references: &[f64], sensed: &[usize], offsets:
                 (-0.5 * z * z).exp() / sigma * step / (2.0 * std::f64::consts::PI).sqrt() / 8.0;
         }
     }
-    counts.iter().map(|[zero, one]| (zero + one) * entropy(one / (zero + one).max(1e-300))).sum()
+    let of_output =
+        |[zero, one]: &[f64; 2]| (zero + one) * weighted(one / (zero + one).max(1e-300), code().certainty);
+    counts.iter().map(of_output).sum()
 }
 
 #[test]
@@ -61,23 +73,24 @@ fn the_equivalent_rber_is_that_of_raw_reads_summed_over_voltages() {
                 references: count,
                 placement: Placement::Equidistant(4.0),
                 centre,
-                ratio: 0.9,
+                certainty: code().certainty,
                 gain: 1.0,
             };
             let found = model.equivalent(pe, age_s, &soft);
             let offsets: Vec<f64> =
                 (0..count).map(|k| 4.0 * (f64::from(k) - (f64::from(count) - 1.0) / 2.0)).collect();
             for (kind, sensed) in SENSED.into_iter().enumerate() {
-                let expected = 0.9 * unknown(&states, &references, sensed, &offsets);
-                let entropy = entropy(found[kind]);
+                let expected = difficulty(&states, &references, sensed, &offsets);
+                let found = of_hard(found[kind]);
                 assert!(
-                    (entropy / expected - 1.0).abs() < 2e-3,
-                    "{pe} {days} {count} {kind}: {entropy}, {expected}"
+                    (found / expected - 1.0).abs() < 2e-3,
+                    "{pe} {days} {count} {kind}: {found}, {expected}"
                 );
             }
         }
         let at = |count, placement| {
-            let soft = Soft { references: count, placement, centre: Centre::Optimal, ratio: 1.0, gain: 1.0 };
+            let soft =
+                Soft { references: count, placement, centre: Centre::Optimal, certainty: 0.0, gain: 1.0 };
             model.equivalent(pe, age_s, &soft)
         };
         // One reference at the optimum is a hard decision. Its errors are not equally frequent in both directions, so
@@ -123,7 +136,7 @@ fn of_mlc_each_further_reference_lowers_the_equivalent_rber() {
                 references,
                 placement: Placement::MostInformative,
                 centre: Centre::Optimal,
-                ratio: 1.0,
+                certainty: 0.0,
                 gain: 1.0,
             };
             let now = model.equivalent(pe, days * DAY_S, &soft);
@@ -167,14 +180,12 @@ fn pages(drive: &Drive<Oracle>) -> [u64; 3] {
 fn needed(pe: u32, days: u32, kind: usize, centre: Centre) -> usize {
     let limit = code().rber_at(FER);
     let decodes = |&count: &usize| {
-        let (rber, unknown) = code().equidistant[count - 1];
-        let ratio = code().equidistant[0].1 / unknown;
         let soft = Soft {
             references: count as u8,
             placement: Placement::Equidistant(4.0),
             centre,
-            ratio,
-            gain: code().boundary() / rber,
+            certainty: code().certainty,
+            gain: 1.0,
         };
         VthTlc::new(&TLC).equivalent(pe.into(), f64::from(days) * DAY_S, &soft)[kind] < limit
     };
@@ -278,7 +289,7 @@ fn pages_near_the_boundary_need_different_levels() {
         references: 1,
         placement: Placement::Equidistant(4.0),
         centre: Centre::Optimal,
-        ratio: 1.0,
+        certainty: code().certainty,
         gain: 1.0,
     };
     let pe = (500..8000)
@@ -331,13 +342,12 @@ fn shifted_references_and_soft_levels_are_one_ladder() {
     {
         let age_s = f64::from(days) * DAY_S;
         let states = model.distributions(pe.into(), age_s).unwrap();
-        // What each rung leaves unknown, as a multiple of what the code decodes.
+        // How hard each rung is to decode, as a multiple of what the code decodes.
         let share = |kind: usize, age: f64, references: usize| {
             let centres = model.references(pe.into(), age * DAY_S).unwrap();
             let offsets: Vec<f64> =
                 (0..references).map(|k| 4.0 * (k as f64 - (references as f64 - 1.0) / 2.0)).collect();
-            let ratio = code().equidistant[0].1 / code().equidistant[references - 1].1;
-            ratio * unknown(&states, &centres, SENSED[kind], &offsets) / entropy(code().rber_at(FER))
+            difficulty(&states, &centres, SENSED[kind], &offsets) / of_hard(code().rber_at(FER))
         };
         for retry in ["full", "incremental"] {
             let more = ", shifts = [{ age = '20d' }, { age = '200d' }]";

@@ -29,6 +29,7 @@ mod ec_cache;
 mod end_of_time;
 mod fast_forward;
 mod flush_to;
+mod frames;
 mod gc_in_flush;
 mod golden_commands;
 mod golden_runs;

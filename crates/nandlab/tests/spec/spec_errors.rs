@@ -936,6 +936,11 @@ fn the_levels_of_a_code_need_voltages_measured_rates_and_whole_codewords() {
         "run.toml:2: ecc.levels: codec.centre: references with the most information of the page at hand are around its \
          optimum\n  remedy: take centre out, or write references = \"equidistant\" or mmi-at",
     );
+    golden(
+        &text("references = { mmi-at = { pe = 900000, age = \"9000d\" } }", vth),
+        "run.toml:2: ecc.levels: codec.references.mmi-at: after 900000 P/E cycles and 9000d the states of reliability.rber are \
+         out of order, so no references can be placed between them\n  remedy: write a lower pe or age, or references = \"mmi\"",
+    );
     let shifts = "shifts = [{ age = \"7d\" }, { age = \"60d\" }]";
     load_with(&text(shifts, vth), &["ecc.retry=incremental"]).unwrap_or_else(|e| panic!("{e}"));
     golden(

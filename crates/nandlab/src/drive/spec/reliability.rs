@@ -1,14 +1,15 @@
 //! The section `[reliability]` of the spec.
 
 use crate::base::units::{SECOND, Span};
+use crate::flash::reliability::{Vth, VthTlc};
 use crate::flash::{
     CopybackErrors, EarlyLoss, LayerSpread, RberSpec, RberTable, References, ReliabilitySpec, Retention,
     VthSpec, VthTlcSpec,
 };
 use crate::spec::{
     AGE, Check, Choices, Content, FACTOR, FileOf, FromVal, Param, Params, Policy, Rule, SHARE, SHARE_ABOVE_0,
-    Unreadable, Val, ValueKind, When, above_0, choices, int, key, num, param, params, plain, section, value,
-    with,
+    Unreadable, Val, ValueKind, When, above_0, choices, int, key, num, param, params, plain, section,
+    show_time, value, with,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -202,7 +203,7 @@ const SPREAD: &[Param] =
 const AGES: &[Param] =
     &[param("age", AGE, "", "age of the data"), param("share", SHARE_ABOVE_0, "", "its share of the data")];
 
-pub(super) const RULES: &[Rule] = &[errors_have_effect, vth, layers, retention];
+pub(super) const RULES: &[Rule] = &[errors_have_effect, vth, design_point, layers, retention];
 
 /// Refuses keys without effect: RBER terms without a model of RBER, and options of read levels or a model of RBER
 /// without read levels.
@@ -256,6 +257,31 @@ fn vth(check: &mut Check<'_>) -> Option<()> {
             )
         };
         check.error(&["reliability.rber", "drive.cell"], message, remedy);
+    }
+    Some(())
+}
+
+/// References of a code that are placed for a design point need states in order there.
+fn design_point(check: &mut Check<'_>) -> Option<()> {
+    const KEY: &str = "ecc.levels";
+    let Val::Tag("codec", Some(codec)) = check.get(KEY)? else { return None };
+    let Val::Tag("mmi-at", Some(design)) = codec.field("references") else { return None };
+    let (pe_cycles, age) = (design.field("pe").int(), design.field("age").span());
+    let (pe, age_s) = (pe_cycles as f64, age.ns() as f64 * 1e-9);
+    let is_in_order = match check.get("reliability.rber")? {
+        Val::Tag("vth", Some(params)) => Vth::new(&VthSpec::from_val(params)).references(pe, age_s).is_some(),
+        Val::Tag("vth-tlc", Some(params)) => {
+            VthTlc::new(&VthTlcSpec::from_val(params)).references(pe, age_s).is_some()
+        }
+        _ => true,
+    };
+    if !is_in_order {
+        let message = format!(
+            "codec.references.mmi-at: after {pe_cycles} P/E cycles and {} the states of reliability.rber are out of order, \
+             so no references can be placed between them",
+            show_time(age.ns())
+        );
+        check.error(&[KEY, "reliability.rber"], message, "write a lower pe or age, or references = \"mmi\"");
     }
     Some(())
 }

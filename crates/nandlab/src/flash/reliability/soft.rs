@@ -5,16 +5,15 @@
 //! side of the bit 0, at whichever boundary the cell is. Which boundary it is would be told by the other pages of the
 //! wordline alone, and these are not read.
 //!
-//! **Equivalent RBER.** A code decodes words up to a share of bits that the regions leave unknown, the equivocation
-//! H(bit | region), rather than up to a number of wrong bits. The share differs little between channels: of the 4 KiB
-//! code of rate 8/9 it is 0.068 for hard decisions and 0.070 to 0.078 for two to seven references, at a frame error rate
-//! of 1 % (measured, `nandlab_ldpc::SHIPPED`). The equivalent RBER of a page is that of hard decisions which are as hard
-//! to decode: their equivocation is that of the page times the ratio of these two thresholds. So one limit of the RBER,
-//! one curve of frame error rates and one curve of iterations serve every number of references.
+//! **Equivalent RBER.** The equivalent RBER of a page is that of hard decisions which are as hard to decode. So one limit
+//! of the RBER, one curve of frame error rates and one curve of iterations serve every number of references. How hard a
+//! channel is to decode is its equivocation H(bit | region), in which regions that are sure of their bits count more
+//! ([`Regions::difficulty`]): with the one constant of a code, which the boundaries of soft decisions give, it predicts
+//! these within 4 %, and those of the pages of `vth` and `vth-tlc` too (`crates/nandlab/tests/drive/frames.rs`).
 
 use super::Entry;
 use super::vth::State;
-use nandlab_ldpc::{Regions, most_informative, rber_of_equivocation};
+use nandlab_ldpc::{Regions, most_informative, rber_of_difficulty};
 
 /// Candidates for a reference placed for the most information.
 const CANDIDATES: usize = 81;
@@ -30,9 +29,8 @@ pub struct Soft {
     pub placement: Placement,
     /// What they are placed around.
     pub centre: Centre,
-    /// The equivocation at which a code fails with hard decisions, divided by that at which it fails with these
-    /// references.
-    pub ratio: f64,
+    /// How much more a region counts that is sure of its bits: [`nandlab_ldpc::Shipped::certainty`].
+    pub certainty: f64,
     /// The share that counts of an RBER which is not the model's, such as that of read disturb: the RBER at which a code
     /// fails with hard decisions, divided by that at which it fails with these references at a Gaussian boundary.
     pub gain: f64,
@@ -102,11 +100,21 @@ impl Shifts {
     }
 }
 
-/// The least of `of_centre` for the default references and each entry, value by value.
-pub(super) fn best<const N: usize>(shifts: &Shifts, of_centre: impl Fn(Entry) -> [f64; N]) -> [f64; N] {
+/// Of the regions around the default references and around each entry those that are easiest to decode, page by page.
+pub(super) fn best<const N: usize>(
+    shifts: &Shifts,
+    certainty: f64,
+    of_centre: impl Fn(Entry) -> Option<[Regions; N]>,
+) -> Option<[Regions; N]> {
     let all = [Entry::Aged(0)].into_iter().chain(shifts.entries());
-    all.map(of_centre)
-        .fold([f64::INFINITY; N], |least, found| std::array::from_fn(|i| least[i].min(found[i])))
+    all.filter_map(of_centre).reduce(|mut least, found| {
+        for (least, found) in least.iter_mut().zip(found) {
+            if found.difficulty(certainty) < least.difficulty(certainty) {
+                *least = found;
+            }
+        }
+        least
+    })
 }
 
 /// Of [`Placement::Designed`] the distances of the references of each boundary from its centre, in ascending order.
@@ -174,8 +182,8 @@ fn informative(lower: &State, upper: &State, optimum: f64, count: usize) -> Vec<
     chosen.into_iter().rev().map(|index| candidates[index]).collect()
 }
 
-/// The equivalent RBER, 0 to 0.5, of a page that senses the boundaries `sensed`, with these references of each boundary.
-pub(super) fn equivalent(states: &[State], sensed: &[usize], references: &[Vec<f64>], ratio: f64) -> f64 {
+/// The regions of a page that senses the boundaries `sensed`, with these references of each boundary.
+pub(super) fn regions(states: &[State], sensed: &[usize], references: &[Vec<f64>]) -> Regions {
     let last = references[sensed[0]].len();
     let mut shares = [vec![0.0; last + 1], vec![0.0; last + 1]];
     for (number, state) in states.iter().enumerate() {
@@ -198,6 +206,11 @@ pub(super) fn equivalent(states: &[State], sensed: &[usize], references: &[Vec<f
         let sum: f64 = of.iter().sum();
         of.iter_mut().for_each(|share| *share /= sum);
     }
-    let regions = Regions::new(&shares[0], &shares[1]).expect("shares of all cells");
-    rber_of_equivocation(regions.equivocation() * ratio)
+    Regions::new(&shares[0], &shares[1]).expect("shares of all cells")
+}
+
+/// The equivalent RBER, 0 to 0.5, of pages with these regions; 0.5 without regions.
+pub(super) fn equivalent<const N: usize>(regions: Option<[Regions; N]>, certainty: f64) -> [f64; N] {
+    let of_page = |regions: Regions| rber_of_difficulty(regions.difficulty(certainty), certainty);
+    regions.map_or([0.5; N], |regions| regions.map(of_page))
 }

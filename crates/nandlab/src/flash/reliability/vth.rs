@@ -27,7 +27,8 @@
 use super::Entry;
 use super::VthSpec;
 use super::noise::Noise;
-use super::soft::{Centre, Soft, best, design_distances, equivalent, references as soft_references};
+use super::soft::{Centre, Soft, best, design_distances, equivalent, references as soft_references, regions};
+use nandlab_ldpc::Regions;
 
 /// Middle and sigma of the erased state, in volts; the middle is x0 of Eq. 1.
 const ERASED: (f64, f64) = (1.4, 0.35);
@@ -109,39 +110,31 @@ impl Vth {
 
     /// The equivalent RBER of the pages with soft sensing; 0 to 0.5.
     pub fn equivalent(&self, pe_cycles: f64, age_s: f64, soft: &Soft) -> PerKind {
+        let [lsb, msb] = equivalent(self.regions(pe_cycles, age_s, soft), soft.certainty);
+        PerKind { lsb, msb }
+    }
+
+    /// The regions of LSB and MSB pages with soft sensing, region 0 at the side of the bit 0: the channel of a bit of the
+    /// page. `None` if the states are out of order.
+    pub fn regions(&self, pe_cycles: f64, age_s: f64, soft: &Soft) -> Option<[Regions; 2]> {
         let designed = design_distances(soft, |pe_cycles, age_s| self.states(pe_cycles, age_s), references);
-        let around =
-            |centre_s: f64| self.equivalent_around(pe_cycles, age_s, soft, centre_s, designed.as_deref());
-        let [lsb, msb] = match &soft.centre {
+        let states = self.states(pe_cycles, age_s)?;
+        // Around the optimum of data of this age.
+        let around = |centre_s: f64| {
+            let centres = self.references(pe_cycles, centre_s)?;
+            let references = soft_references(soft, &states, &centres, designed.as_deref());
+            Some([&[1][..], &[0, 2]].map(|sensed| regions(&states, sensed, &references)))
+        };
+        match &soft.centre {
             Centre::Optimal => around(age_s),
             Centre::Default => around(0.0),
-            Centre::Best(shifts) => best(shifts, |entry| match entry {
+            Centre::Best(shifts) => best(shifts, soft.certainty, |entry| match entry {
                 Entry::Aged(centre_s) => around(centre_s.into()),
                 Entry::Lowered(_) | Entry::Soft(_) => {
                     unreachable!("a spec has equal steps only with vth-tlc")
                 }
             }),
-        };
-        PerKind { lsb, msb }
-    }
-
-    /// The equivalent RBER of LSB and MSB pages with references around the optimum of data of age `centre_s`.
-    /// `designed`: the distances of [`design_distances`].
-    fn equivalent_around(
-        &self,
-        pe_cycles: f64,
-        age_s: f64,
-        soft: &Soft,
-        centre_s: f64,
-        designed: Option<&[Vec<f64>]>,
-    ) -> [f64; 2] {
-        let (Some(states), Some(centres)) =
-            (self.states(pe_cycles, age_s), self.references(pe_cycles, centre_s))
-        else {
-            return [0.5; 2];
-        };
-        let references = soft_references(soft, &states, &centres, designed);
-        [&[1][..], &[0, 2]].map(|sensed| equivalent(&states, sensed, &references, soft.ratio))
+        }
     }
 
     /// The RBER of the pages of cells in these states, read at these references.

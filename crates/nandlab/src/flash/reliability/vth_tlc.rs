@@ -48,9 +48,10 @@
 //! The model is meant for up to 10,000 P/E cycles. Once the states are out of order, the RBER is 0.5.
 
 use super::noise::Noise;
-use super::soft::{Centre, Soft, best, design_distances, equivalent, references as soft_references};
+use super::soft::{Centre, Soft, best, design_distances, equivalent, references as soft_references, regions};
 use super::vth::{SENSING_STEPS, State, crossing, share_near};
 use super::{EarlyLoss, Entry, VthTlcSpec};
+use nandlab_ldpc::Regions;
 
 /// m, d, v and w of each state, from the erased one.
 const STATES: [[f64; 4]; 8] = [
@@ -109,30 +110,25 @@ impl VthTlc {
 
     /// The equivalent RBER of LSB, CSB and MSB pages with soft sensing; 0 to 0.5.
     pub fn equivalent(&self, pe_cycles: f64, age_s: f64, soft: &Soft) -> [f64; 3] {
-        let designed = design_distances(soft, |pe_cycles, age_s| self.states(pe_cycles, age_s), references);
-        let around = |centres| self.equivalent_around(pe_cycles, age_s, soft, centres, designed.as_deref());
-        match &soft.centre {
-            Centre::Optimal => around(self.references(pe_cycles, age_s)),
-            Centre::Default => around(self.references(pe_cycles, 0.0)),
-            Centre::Best(shifts) => best(shifts, |entry| around(self.references_of(pe_cycles, entry))),
-        }
+        equivalent(self.regions(pe_cycles, age_s, soft), soft.certainty)
     }
 
-    /// The equivalent RBER of LSB, CSB and MSB pages with references around `centres`. `designed`: the distances of
-    /// [`design_distances`].
-    fn equivalent_around(
-        &self,
-        pe_cycles: f64,
-        age_s: f64,
-        soft: &Soft,
-        centres: Option<[f64; 7]>,
-        designed: Option<&[Vec<f64>]>,
-    ) -> [f64; 3] {
-        let (Some(states), Some(centres)) = (self.states(pe_cycles, age_s), centres) else {
-            return [0.5; 3];
+    /// The regions of LSB, CSB and MSB pages with soft sensing, region 0 at the side of the bit 0: the channel of a bit
+    /// of the page. `None` if the states, or the references around which those of soft sensing are, are out of order.
+    pub fn regions(&self, pe_cycles: f64, age_s: f64, soft: &Soft) -> Option<[Regions; 3]> {
+        let designed = design_distances(soft, |pe_cycles, age_s| self.states(pe_cycles, age_s), references);
+        let states = self.states(pe_cycles, age_s)?;
+        let around = |centres: Option<[f64; 7]>| {
+            let references = soft_references(soft, &states, &centres?, designed.as_deref());
+            Some(SENSED.map(|sensed| regions(&states, sensed, &references)))
         };
-        let references = soft_references(soft, &states, &centres, designed);
-        SENSED.map(|sensed| equivalent(&states, sensed, &references, soft.ratio))
+        match &soft.centre {
+            Centre::Optimal => around(Some(references(&states))),
+            Centre::Default => around(self.references(pe_cycles, 0.0)),
+            Centre::Best(shifts) => {
+                best(shifts, soft.certainty, |entry| around(self.references_of(pe_cycles, entry)))
+            }
+        }
     }
 
     /// As [`VthTlc::rber`], but with the read references of an entry of a read-retry table, or as [`VthTlc::equivalent`].
