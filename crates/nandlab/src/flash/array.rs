@@ -451,8 +451,8 @@ impl Array {
             if self.keeps_sequences() {
                 self.sequences[units.clone()].fill(0);
             }
-            for unit in units {
-                self.partial.remove(&(unit as u32));
+            if !self.partial.is_empty() {
+                units.for_each(|unit| _ = self.partial.remove(&(unit as u32)));
             }
         }
     }

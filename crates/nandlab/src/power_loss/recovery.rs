@@ -25,13 +25,16 @@ use crate::base::geometry::{DieId, LaneId, Lpn, SuperblockId, UnitId};
 use crate::base::huge::Huge;
 use crate::base::units::{Span, transfer_ns};
 use crate::core::Offline;
-use crate::flash::{AgeStamp, DEAD_LPN, Stamp, SuperblockState};
+use crate::flash::{AgeStamp, DEAD_LPN, SHAPES_MAX, Stamp, SuperblockState};
 use crate::ftl::{AllocatedUnit, STREAMS_MAX, StreamId};
 use crate::host::Trims;
 use crate::probe::Probe;
 use crate::sched::{Cause, FlashOp};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// How many units ahead the memory of a unit's LPN is prefetched while the OOBs are read.
+const AHEAD: u32 = 32;
 
 /// Bytes of OOB that recovery reads per unit: LPN, sequence number, age stamp, number of copybacks and marks.
 const OOB_BYTES: u64 = 16;
@@ -112,10 +115,16 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         };
         let (flash, geometry) = (self.core.flash(), self.core.geometry());
         let has_partial_units = !found.whole.is_empty();
+        let mut of_full = [const { None }; SHAPES_MAX];
         for superblock in (0..geometry.superblocks).map(SuperblockId) {
-            self.count_pages(superblock, &mut found);
-            let first = geometry.unit(superblock, 0).0;
-            for unit in flash.programmed(superblock).map(|index| UnitId(first + index)) {
+            self.count_pages(superblock, &mut found, &mut of_full);
+            let (first, end) = (geometry.unit(superblock, 0).0, flash.end(superblock));
+            for index in flash.programmed(superblock) {
+                let unit = UnitId(first + index);
+                // The LPNs of consecutive units are anywhere in the map.
+                if index + AHEAD < end {
+                    found.units.prefetch(flash.lpn(UnitId(unit.0 + AHEAD)).index());
+                }
                 let lpn = flash.lpn(unit);
                 if lpn.0 == DEAD_LPN || flash.is_torn(unit) {
                     continue;
@@ -145,17 +154,49 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         found
     }
 
-    /// Counts the programmed pages of a superblock, and the time of sensing them, by die.
-    fn count_pages(&self, superblock: SuperblockId, found: &mut Found) {
+    /// Counts the programmed pages of a superblock, and the time of sensing them, by die. `of_full` has, by shape, what a full
+    /// superblock counts, once there was one.
+    fn count_pages(
+        &self,
+        superblock: SuperblockId,
+        found: &mut Found,
+        of_full: &mut [Option<Vec<(DieId, u64, Span)>>; SHAPES_MAX],
+    ) {
         let (flash, geometry, shape) = (self.core.flash(), self.core.geometry(), self.core.shape(superblock));
+        let is_full = flash.are_programmed(superblock, shape.units);
+        let counted;
+        let by_die = if is_full {
+            let of_shape = &mut of_full[flash.shape_id(superblock).index()];
+            of_shape.get_or_insert_with(|| self.pages_by_die(superblock))
+        } else {
+            counted = self.pages_by_die(superblock);
+            &counted
+        };
+        for &(die, pages, ns) in by_die {
+            // A superblock of one die is on that of its lane, which those of other lanes are not.
+            let die =
+                if geometry.dies_per_lane == 1 { geometry.die_of(geometry.lane_of(superblock)) } else { die };
+            found.scanned[die.index()] += pages;
+            found.sensed_ns[die.index()] += ns;
+        }
+    }
+
+    /// By die, the number of the programmed pages of a superblock and the time of sensing them.
+    fn pages_by_die(&self, superblock: SuperblockId) -> Vec<(DieId, u64, Span)> {
+        let (flash, geometry, shape) = (self.core.flash(), self.core.geometry(), self.core.shape(superblock));
+        let mut by_die: Vec<(DieId, u64, Span)> = Vec::new();
         let end = flash.end(superblock).min(shape.units);
         for first in (0..end).step_by(geometry.units_per_page as usize) {
-            if flash.is_programmed(superblock, first) {
-                let die = geometry.die_of_unit(superblock, first).index();
-                found.scanned[die] += 1;
-                found.sensed_ns[die] += shape.read_ns(first);
+            if !flash.is_programmed(superblock, first) {
+                continue;
+            }
+            let die = geometry.die_of_unit(superblock, first);
+            match by_die.iter_mut().find(|of| of.0 == die) {
+                Some((_, pages, ns)) => (*pages, *ns) = (*pages + 1, *ns + shape.read_ns(first)),
+                None => by_die.push((die, 1, shape.read_ns(first))),
             }
         }
+        by_die
     }
 
     /// Reads all OOBs, page by page, which is one step: it takes the time of the slowest die or channel.
@@ -442,7 +483,12 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
     /// Reads the page of a unit, which is a step.
     fn read(&mut self, unit: UnitId) -> Result<(), PowerFails> {
         let (die, ns) = (self.die_of_unit(unit), self.time_of_read(unit));
-        self.attempt.begin(die, ns)
+        self.attempt.begin(die, ns)?;
+        // As its programs.
+        let shape = self.core.flash().shape_id(self.core.geometry().superblock_of(unit));
+        self.core.count_ended(FlashOp::Read, Cause::Flush, shape);
+        self.attempt.recovery.read_pages += 1;
+        Ok(())
     }
 
     fn die_of_unit(&self, unit: UnitId) -> DieId {
