@@ -94,7 +94,7 @@ nandlab serve drive.toml --data ~/db-drive       # the next call goes on with th
         "--replay-max",
         metavar="T",
         help="With --data: save the drive by itself when going on with it would take longer than this time of this "
-        "machine beside reading what is saved, 2s when absent (us, ms, s, min, h).",
+        "machine beside reading what is saved, 1500ms when absent (us, ms, s, min, h).",
     )
     parser.add_argument(
         "--record",

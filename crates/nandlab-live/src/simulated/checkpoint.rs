@@ -173,7 +173,7 @@ impl Simulated {
         }
         let (begin, used) = (machine_time(), processor_time());
         self.complete_all();
-        self.sweep();
+        self.sweep_if_worth_it();
         let pts = self.pts.as_ref().map(|pts| (pts.waf.clone(), pts.is_steady));
         let session = Session {
             requests_completed: self.requests_completed,

@@ -276,6 +276,11 @@ impl Array {
         !self.torn.is_empty() && self.torn.contains(&unit.0)
     }
 
+    /// The torn units, in ascending order.
+    pub fn torn_units(&self) -> impl Iterator<Item = UnitId> + use<'_> {
+        self.torn.iter().copied().map(UnitId)
+    }
+
     /// Makes a unit unreadable.
     pub fn tear(&mut self, unit: UnitId) {
         self.torn.insert(unit.0);

@@ -30,11 +30,8 @@ use crate::ftl::{AllocatedUnit, STREAMS_MAX, StreamId};
 use crate::host::Trims;
 use crate::probe::Probe;
 use crate::sched::{Cause, FlashOp};
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// How many units ahead the memory of a unit's LPN is prefetched while the OOBs are read.
-const AHEAD: u32 = 32;
 
 /// Bytes of OOB that recovery reads per unit: LPN, sequence number, age stamp, number of copybacks and marks.
 const OOB_BYTES: u64 = 16;
@@ -53,6 +50,9 @@ pub(crate) struct Found {
 
 /// By LPN: other units with the data of its newest unit ([`Return::copies_in`]).
 type Copies = BTreeMap<u32, Vec<UnitId>>;
+
+/// By die, a number of pages and the time of sensing them.
+type PagesByDie = Vec<(DieId, u64, Span)>;
 
 /// The drive while it is rebuilt from flash.
 pub(crate) struct Return<'a, P: Probe, S> {
@@ -91,6 +91,18 @@ struct InRam {
     is_partial: bool,
 }
 
+/// The numbers of the bits that `of` sets in each word, in ascending order.
+fn bits(words: &[u64], of: impl Fn(usize, u64) -> u64) -> impl Iterator<Item = u32> {
+    words.iter().enumerate().flat_map(move |(number, &word)| {
+        let mut left = of(number, word);
+        std::iter::from_fn(move || {
+            let bit = (left != 0).then(|| left.trailing_zeros())?;
+            left &= left - 1;
+            Some(number as u32 * 64 + bit)
+        })
+    })
+}
+
 impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
     /// The rank by which the newest unit of an LPN is chosen. The unit with the highest sequence number counts. Of
     /// several copies of the same write a whole unit ranks above a partial unit, then a unit corrected later above a
@@ -102,56 +114,126 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
 
     /// Reads the OOB of all programmed units. Units whose data has been deallocated (`trims`) are ignored.
     pub(crate) fn read_oobs(&self, trims: &Trims) -> Found {
-        let mut found = Found {
-            units: Huge::zeroed(self.core.ftl().map.len() as usize),
-            whole: self
-                .core
-                .flash()
-                .partial_units()
-                .map(|unit| (self.core.flash().lpn(unit).0, unit))
-                .collect(),
-            scanned: vec![0; self.core.geometry().dies as usize],
-            sensed_ns: vec![Span::ZERO; self.core.geometry().dies as usize],
-        };
         let (flash, geometry) = (self.core.flash(), self.core.geometry());
-        let has_partial_units = !found.whole.is_empty();
+        let partial_units: BTreeMap<u32, UnitId> =
+            flash.partial_units().map(|unit| (flash.lpn(unit).0, unit)).collect();
+        let known = self.known_units(trims);
+        let (units, whole) = self.newest_units(trims, known, partial_units.clone());
+        if cfg!(debug_assertions) {
+            let (of_all, whole_of_all) = self.newest_units(trims, None, partial_units);
+            assert!(*of_all == *units && whole_of_all == whole, "the map of before has changed the result");
+        }
+        let mut found = Found {
+            units,
+            whole,
+            scanned: vec![0; geometry.dies as usize],
+            sensed_ns: vec![Span::ZERO; geometry.dies as usize],
+        };
         let mut of_full = [const { None }; SHAPES_MAX];
         for superblock in (0..geometry.superblocks).map(SuperblockId) {
             self.count_pages(superblock, &mut found, &mut of_full);
-            let (first, end) = (geometry.unit(superblock, 0).0, flash.end(superblock));
-            for index in flash.programmed(superblock) {
-                let unit = UnitId(first + index);
-                // The LPNs of consecutive units are anywhere in the map.
-                if index + AHEAD < end {
-                    found.units.prefetch(flash.lpn(UnitId(unit.0 + AHEAD)).index());
-                }
+        }
+        found
+    }
+
+    /// The map before the power loss as a part of the result, so that only the units that it does not have need be compared:
+    /// by LPN, 1 + the PPN of its unit, without those that recovery would ignore. This costs the simulation less than
+    /// looking at every unit, and changes nothing: a unit of the map is one of the units among which the newest is chosen.
+    /// `None`: a unit of the map has no LPN.
+    fn known_units(&self, trims: &Trims) -> Option<Huge<u32>> {
+        let (flash, geometry, ftl) = (self.core.flash(), self.core.geometry(), self.core.ftl());
+        let mut units = ftl.map.entries().clone();
+        let mut ignore = |unit: UnitId| {
+            let entry = units.get_mut(flash.lpn(unit).index()).filter(|entry| **entry == unit.0 + 1);
+            entry.map(|entry| *entry = 0)
+        };
+        for superblock in (0..geometry.superblocks).map(SuperblockId) {
+            for index in bits(ftl.valid_words(superblock), |word, valid| {
+                valid & !self.programmed_bits(superblock, word)
+            }) {
+                ignore(geometry.unit(superblock, index))?;
+            }
+        }
+        for unit in flash.torn_units() {
+            // A unit that is not in the map stays out.
+            let _ = ignore(unit);
+        }
+        for (lpn, at) in trims.durable() {
+            let entry = &mut units[lpn.index()];
+            if entry.checked_sub(1).is_some_and(|unit| self.core.sequence_of(UnitId(unit)) < at) {
+                *entry = 0;
+            }
+        }
+        Some(units)
+    }
+
+    /// Bits of 64 units of a superblock from 64 times `word` on: whether they are programmed or skipped.
+    fn programmed_bits(&self, superblock: SuperblockId, word: usize) -> u64 {
+        let flash = self.core.flash();
+        let (end, first) = (flash.end(superblock).min(self.core.shape(superblock).units), word as u32 * 64);
+        let count = end.saturating_sub(first).min(64);
+        let bits = if count == 64 { !0 } else { (1 << count) - 1 };
+        if flash.are_programmed(superblock, end) {
+            return bits;
+        }
+        (0..count)
+            .filter(|&bit| flash.is_programmed(superblock, first + bit))
+            .fold(0, |bits, bit| bits | 1 << bit)
+    }
+
+    /// By LPN, 1 + the PPN of the newest unit with this LPN, or 0; and by LPN, for those of `whole`, the newest whole unit.
+    /// `known` is a part of the result, from the map.
+    fn newest_units(
+        &self,
+        trims: &Trims,
+        known: Option<Huge<u32>>,
+        mut whole: BTreeMap<u32, UnitId>,
+    ) -> (Huge<u32>, BTreeMap<u32, UnitId>) {
+        let (flash, geometry, ftl) = (self.core.flash(), self.core.geometry(), self.core.ftl());
+        let is_known = known.is_some();
+        let mut units = known.unwrap_or_else(|| Huge::zeroed(ftl.map.len() as usize));
+        // Of units of the same rank the first one counts.
+        let is_newer = |unit: UnitId, other: UnitId| match self
+            .core
+            .sequence_of(unit)
+            .cmp(&self.core.sequence_of(other))
+        {
+            Ordering::Less => false,
+            Ordering::Equal => (self.rank(unit), Reverse(unit)) > (self.rank(other), Reverse(other)),
+            Ordering::Greater => true,
+        };
+        let is_newer_whole = |unit: UnitId, other: UnitId| {
+            !flash.is_partial(unit) && (flash.is_partial(other) || is_newer(unit, other))
+        };
+        for (&lpn, newest) in &mut whole {
+            if let Some(unit) = units[lpn as usize].checked_sub(1).map(UnitId)
+                && is_newer_whole(unit, *newest)
+            {
+                *newest = unit;
+            }
+        }
+        for superblock in (0..geometry.superblocks).map(SuperblockId) {
+            let first = geometry.unit(superblock, 0).0;
+            let mask = if is_known { 0 } else { !0 };
+            let others = |word, valid: u64| (!valid | mask) & self.programmed_bits(superblock, word);
+            for unit in bits(ftl.valid_words(superblock), others).map(|index| UnitId(first + index)) {
                 let lpn = flash.lpn(unit);
-                if lpn.0 == DEAD_LPN || flash.is_torn(unit) {
+                if lpn.0 == DEAD_LPN || flash.is_torn(unit) || trims.covers(lpn, self.core.sequence_of(unit))
+                {
                     continue;
                 }
-                let sequence = self.core.sequence_of(unit);
-                if trims.covers(lpn, sequence) {
-                    continue;
-                }
-                let newest = &mut found.units[lpn.index()];
-                let is_newer = |before: u32| match sequence.cmp(&self.core.sequence_of(UnitId(before))) {
-                    Ordering::Less => false,
-                    Ordering::Equal => self.rank(unit) > self.rank(UnitId(before)),
-                    Ordering::Greater => true,
-                };
-                if newest.checked_sub(1).is_none_or(is_newer) {
+                let newest = &mut units[lpn.index()];
+                if newest.checked_sub(1).is_none_or(|other| is_newer(unit, UnitId(other))) {
                     *newest = unit.0 + 1;
                 }
-                if has_partial_units
-                    && !flash.is_partial(unit)
-                    && let Some(whole) = found.whole.get_mut(&lpn.0)
-                    && (flash.is_partial(*whole) || self.rank(unit) > self.rank(*whole))
+                if let Some(newest) = whole.get_mut(&lpn.0)
+                    && is_newer_whole(unit, *newest)
                 {
-                    *whole = unit;
+                    *newest = unit;
                 }
             }
         }
-        found
+        (units, whole)
     }
 
     /// Counts the programmed pages of a superblock, and the time of sensing them, by die. `of_full` has, by shape, what a full
@@ -160,7 +242,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         &self,
         superblock: SuperblockId,
         found: &mut Found,
-        of_full: &mut [Option<Vec<(DieId, u64, Span)>>; SHAPES_MAX],
+        of_full: &mut [Option<PagesByDie>; SHAPES_MAX],
     ) {
         let (flash, geometry, shape) = (self.core.flash(), self.core.geometry(), self.core.shape(superblock));
         let is_full = flash.are_programmed(superblock, shape.units);
@@ -182,9 +264,9 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
     }
 
     /// By die, the number of the programmed pages of a superblock and the time of sensing them.
-    fn pages_by_die(&self, superblock: SuperblockId) -> Vec<(DieId, u64, Span)> {
+    fn pages_by_die(&self, superblock: SuperblockId) -> PagesByDie {
         let (flash, geometry, shape) = (self.core.flash(), self.core.geometry(), self.core.shape(superblock));
-        let mut by_die: Vec<(DieId, u64, Span)> = Vec::new();
+        let mut by_die = PagesByDie::new();
         let end = flash.end(superblock).min(shape.units);
         for first in (0..end).step_by(geometry.units_per_page as usize) {
             if !flash.is_programmed(superblock, first) {
