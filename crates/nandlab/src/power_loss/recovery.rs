@@ -23,7 +23,7 @@ use super::attempt::{Attempt, PowerFails};
 use super::flush::tear_program;
 use crate::base::geometry::{DieId, LaneId, Lpn, SuperblockId, UnitId};
 use crate::base::huge::Huge;
-use crate::base::units::{Span, transfer_ns};
+use crate::base::units::{Span, Time, transfer_ns};
 use crate::core::Offline;
 use crate::flash::{AgeStamp, DEAD_LPN, SHAPES_MAX, Stamp, SuperblockState};
 use crate::ftl::{AllocatedUnit, STREAMS_MAX, StreamId};
@@ -112,15 +112,22 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         (sequence, !self.core.flash().is_partial(unit), corrected)
     }
 
-    /// Reads the OOB of all programmed units. Units whose data has been deallocated (`trims`) are ignored.
-    pub(crate) fn read_oobs(&self, trims: &Trims) -> Found {
+    /// Reads the OOB of all programmed units. Units whose data has been deallocated (`trims`) are ignored. `since`: the time of
+    /// the power loss.
+    ///
+    /// The simulation does not look at every unit. A unit of the map before the power loss is the newest one unless another
+    /// one is newer, so only the others are compared. That changes nothing, because recovery would look at all.
+    pub(crate) fn read_oobs(&self, trims: &Trims, since: Time) -> Found {
         let (flash, geometry) = (self.core.flash(), self.core.geometry());
         let partial_units: BTreeMap<u32, UnitId> =
             flash.partial_units().map(|unit| (flash.lpn(unit).0, unit)).collect();
-        let known = self.known_units(trims);
-        let (units, whole) = self.newest_units(trims, known, partial_units.clone());
+        let is_known = self.known_superblocks(since);
+        let known = self.known_units(trims, &is_known);
+        let (units, whole) = self.newest_units(trims, known, &is_known, partial_units.clone());
         if cfg!(debug_assertions) {
-            let (of_all, whole_of_all) = self.newest_units(trims, None, partial_units);
+            let nothing = Huge::zeroed(units.len());
+            let (of_all, whole_of_all) =
+                self.newest_units(trims, nothing, &vec![false; is_known.len()], partial_units);
             assert!(*of_all == *units && whole_of_all == whole, "the map of before has changed the result");
         }
         let mut found = Found {
@@ -136,27 +143,34 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         found
     }
 
-    /// The map before the power loss as a part of the result, so that only the units that it does not have need be compared:
-    /// by LPN, 1 + the PPN of its unit, without those that recovery would ignore. This costs the simulation less than
-    /// looking at every unit, and changes nothing: a unit of the map is one of the units among which the newest is chosen.
-    /// `None`: a unit of the map has no LPN.
-    fn known_units(&self, trims: &Trims) -> Option<Huge<u32>> {
-        let (flash, geometry, ftl) = (self.core.flash(), self.core.geometry(), self.core.ftl());
-        let mut units = ftl.map.entries().clone();
-        let mut ignore = |unit: UnitId| {
-            let entry = units.get_mut(flash.lpn(unit).index()).filter(|entry| **entry == unit.0 + 1);
-            entry.map(|entry| *entry = 0)
+    /// The superblocks of which the map before the power loss is right: they were full then, and have not been erased since.
+    /// Units of the others may have been queued for one LPN, and programmed for another one by the emergency flush. `since`:
+    /// the time of the power loss.
+    fn known_superblocks(&self, since: Time) -> Vec<bool> {
+        let superblocks = (0..self.core.geometry().superblocks).map(SuperblockId);
+        let is_known = |superblock: SuperblockId| {
+            let of = self.core.superblock(superblock);
+            let is_full = self.core.flash().are_programmed(superblock, self.core.shape(superblock).units);
+            of.state == SuperblockState::Full && of.closed_at < since && is_full
         };
-        for superblock in (0..geometry.superblocks).map(SuperblockId) {
-            for index in bits(ftl.valid_words(superblock), |word, valid| {
-                valid & !self.programmed_bits(superblock, word)
-            }) {
-                ignore(geometry.unit(superblock, index))?;
+        superblocks.map(is_known).collect()
+    }
+
+    /// The part of the map before the power loss that is in the superblocks of `is_known`, without the units that recovery
+    /// would ignore; by LPN, 1 + the PPN of its unit.
+    fn known_units(&self, trims: &Trims, is_known: &[bool]) -> Huge<u32> {
+        let (flash, geometry) = (self.core.flash(), self.core.geometry());
+        let mut units = self.core.ftl().map.entries().clone();
+        for entry in units.iter_mut().filter(|entry| **entry > 0) {
+            if !is_known[geometry.superblock_of(UnitId(*entry - 1)).index()] {
+                *entry = 0;
             }
         }
         for unit in flash.torn_units() {
-            // A unit that is not in the map stays out.
-            let _ = ignore(unit);
+            let lpn = flash.lpn(unit);
+            if let Some(entry) = units.get_mut(lpn.index()).filter(|entry| **entry == unit.0 + 1) {
+                *entry = 0;
+            }
         }
         for (lpn, at) in trims.durable() {
             let entry = &mut units[lpn.index()];
@@ -164,7 +178,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
                 *entry = 0;
             }
         }
-        Some(units)
+        units
     }
 
     /// Bits of 64 units of a superblock from 64 times `word` on: whether they are programmed or skipped.
@@ -182,16 +196,15 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
     }
 
     /// By LPN, 1 + the PPN of the newest unit with this LPN, or 0; and by LPN, for those of `whole`, the newest whole unit.
-    /// `known` is a part of the result, from the map.
+    /// `units` has those of the map that are in superblocks of `is_known`; the valid units of these superblocks are not compared.
     fn newest_units(
         &self,
         trims: &Trims,
-        known: Option<Huge<u32>>,
+        mut units: Huge<u32>,
+        is_known: &[bool],
         mut whole: BTreeMap<u32, UnitId>,
     ) -> (Huge<u32>, BTreeMap<u32, UnitId>) {
         let (flash, geometry, ftl) = (self.core.flash(), self.core.geometry(), self.core.ftl());
-        let is_known = known.is_some();
-        let mut units = known.unwrap_or_else(|| Huge::zeroed(ftl.map.len() as usize));
         // Of units of the same rank the first one counts.
         let is_newer = |unit: UnitId, other: UnitId| match self
             .core
@@ -214,7 +227,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         }
         for superblock in (0..geometry.superblocks).map(SuperblockId) {
             let first = geometry.unit(superblock, 0).0;
-            let mask = if is_known { 0 } else { !0 };
+            let mask = if is_known[superblock.index()] { 0 } else { !0 };
             let others = |word, valid: u64| (!valid | mask) & self.programmed_bits(superblock, word);
             for unit in bits(ftl.valid_words(superblock), others).map(|index| UnitId(first + index)) {
                 let lpn = flash.lpn(unit);
