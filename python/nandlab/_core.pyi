@@ -359,7 +359,10 @@ class Drive:
     def save(self, path: str) -> None: ...
 
 def serve(
-    spec: Spec, options: dict[str, Any], ready: Callable[[list[str], tuple[int, int, bool] | None], None]
+    spec: Spec,
+    options: dict[str, Any],
+    ready: Callable[[list[str], tuple[int, int, bool] | None], None],
+    notice: Callable[[str], None],
 ) -> tuple[str, Result | None]: ...
 def recording_header(path: str) -> tuple[str, str, str]: ...
 def reliability(

@@ -375,6 +375,10 @@ class LossSummary(Record, frozen=True):
     """Erases torn by the power loss."""
     scanned_pages: int
     """Pages whose OOB was read in recovery."""
+    read_pages: int
+    """Pages that recovery read as a whole, to complete partial units and to make room for that. They are among the
+    reads of the cause `flush`; the pages of `scanned_pages` are not.
+    """
     merged_pages: int
     """Partial units of the emergency flush that recovery completed with the missing sectors from older units. In pages.
     """
@@ -468,6 +472,10 @@ class PowerSummary(Record, frozen=True):
     """Erases torn by the power loss."""
     scanned_pages: int
     """Pages whose OOB was read in recovery."""
+    read_pages: int
+    """Pages that recovery read as a whole, to complete partial units and to make room for that. They are among the
+    reads of the cause `flush`; the pages of `scanned_pages` are not.
+    """
     merged_pages: int
     """Partial units of the emergency flush that recovery completed with the missing sectors from older units. In pages.
     """
@@ -1178,6 +1186,10 @@ class LossRecord(Record, frozen=True):
     """Erases torn by the power loss."""
     scanned_pages: int
     """Pages whose OOB was read in recovery."""
+    read_pages: int
+    """Pages that recovery read as a whole, to complete partial units and to make room for that. They are among the
+    reads of the cause `flush`; the pages of `scanned_pages` are not.
+    """
     merged_pages: int
     """Partial units of the emergency flush that recovery completed with the missing sectors from older units. In pages.
     """

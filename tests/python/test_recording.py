@@ -268,8 +268,11 @@ def test_a_saved_drive_goes_on_without_what_was_recorded_before(spec, tmp_path):
         server.drive.save()
 
 
-def test_a_killed_server_loses_no_flushed_write(spec, tmp_path):
-    """A writer logs completed flushes; after a kill every unit is that of its last flushed write or of a later one."""
+@pytest.mark.parametrize("more", [[], ["--replay-max", "1ms"]], ids=["one recording", "checkpoints"])
+def test_a_killed_server_loses_no_flushed_write(spec, tmp_path, more):
+    """A writer logs completed flushes; after a kill every unit is that of its last flushed write or of a later one.
+
+    With a small bound the drive is saved all the time, so it is killed at any time around a checkpoint."""
     data = tmp_path / "data"
     data.mkdir()
     draw = random.Random(5)
@@ -280,7 +283,8 @@ def test_a_killed_server_loses_no_flushed_write(spec, tmp_path):
         return struct.pack("<QQ", lpn, number) + bytes([number % 251 + 1]) * (UNIT - 16)
 
     for kill in range(KILLS):
-        with Server(spec, tmp_path, "--speed", "max", "--data", data) as server:
+        with Server(spec, tmp_path, "--speed", "max", "--data", data, *more) as server:
+            assert server.drive.stat()["power_losses"] == kill
             client = Client(server.path)
             for lpn in newest:
                 found = client.read(lpn * UNIT, UNIT)
@@ -309,28 +313,38 @@ def test_a_killed_server_loses_no_flushed_write(spec, tmp_path):
             assert killer is not None, server.process.communicate()
             killer.wait()
     assert len(flushed) > 50
-    # All sessions together are one recording.
-    result = simulate.replay(data / "session.rec")
-    assert len(result.power.losses) == KILLS - 1
+    if more:
+        assert (data / "checkpoint").exists()
+    else:
+        # All sessions together are one recording.
+        result = simulate.replay(data / "session.rec")
+        assert len(result.power.losses) == KILLS - 1
 
 
-@pytest.mark.parametrize("limit", ["--record-limit", "RLIMIT_FSIZE"])
-def test_a_recording_that_cannot_grow_ends_the_server_and_keeps_what_was_flushed(spec, tmp_path, limit):
+def stamped(count):
+    """Units with data that does not compress."""
+    draw = random.Random(6)
+    return [draw.randbytes(UNIT) for _ in range(count)]
+
+
+def write_until_refused(client, payloads):
+    """The number of the units that were flushed before the server ended."""
+    done = 0
+    with pytest.raises(OSError):
+        for lpn, payload in enumerate(payloads):
+            client.write(lpn * UNIT, payload)
+            client.flush()
+            done = lpn + 1
+    return done
+
+
+def test_a_recording_that_cannot_grow_ends_the_server_and_keeps_what_was_flushed(spec, tmp_path):
     data = tmp_path / "data"
     data.mkdir()
     options = ["--speed", "max", "--data", data]
-    limited = {"file_max": 300_000} if limit == "RLIMIT_FSIZE" else {}
-    more = [] if limited else ["--record-limit", "300000", "--sync"]
-    draw = random.Random(6)
-    payloads = [draw.randbytes(UNIT) for _ in range(100)]
-    done = 0
-    with Server(spec, tmp_path, *options, *more, **limited) as server:
-        client = Client(server.path)
-        with pytest.raises(OSError):
-            for lpn, payload in enumerate(payloads):
-                client.write(lpn * UNIT, payload)
-                client.flush()
-                done = lpn + 1
+    payloads = stamped(100)
+    with Server(spec, tmp_path, *options, file_max=300_000) as server:
+        done = write_until_refused(Client(server.path), payloads)
         stderr = server.process.communicate(timeout=60)[1]
         assert server.process.returncode == 2
         assert "cannot grow" in stderr and "remedy" in stderr, stderr
@@ -343,10 +357,86 @@ def test_a_recording_that_cannot_grow_ends_the_server_and_keeps_what_was_flushed
         client.write(0, b"x" * UNIT)
 
 
+def test_a_checkpoint_without_room_is_a_note_and_not_the_end(spec, tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    journal = data / "session.rec"
+    options = ["--speed", "max", "--data", data]
+    payloads = stamped(120)
+    with Server(spec, tmp_path, *options) as server:
+        client = Client(server.path)
+        for lpn, payload in enumerate(payloads[:100]):
+            client.write(lpn * UNIT, payload)
+        client.flush()
+        server.end()
+    # A checkpoint has the data and the state of the drive: it is longer than the recording.
+    limit = journal.stat().st_size + 10 * UNIT
+    with Server(spec, tmp_path, *options, "--replay-max", "0s", file_max=limit) as server:
+        done = write_until_refused(Client(server.path), payloads[100:])
+        stderr = server.process.communicate(timeout=60)[1]
+    assert "note: " in stderr and "the drive is not saved" in stderr and "goes on" in stderr, stderr
+    assert "cannot grow" in stderr
+    assert [path.name for path in data.iterdir()] == ["session.rec"]
+    # With room the drive goes on, and is saved.
+    with Server(spec, tmp_path, *options, "--replay-max", "0s") as server:
+        client = Client(server.path)
+        assert done > 3
+        # Of the unit that was refused nothing is known.
+        for lpn in range(done + 1, 100):
+            assert client.read(lpn * UNIT, UNIT) == payloads[lpn]
+        for lpn, payload in enumerate(payloads[100 : 100 + done]):
+            assert client.read(lpn * UNIT, UNIT) == payload
+        server.end()
+    assert sorted(path.name for path in data.iterdir()) == ["checkpoint", "session.rec"]
+
+
+def test_a_drive_is_saved_before_its_recording_reaches_its_limit(spec, tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    options = ["--speed", "max", "--data", data, "--record-limit", "300000", "--sync"]
+    payloads = stamped(200)
+    with Server(spec, tmp_path, *options) as server:
+        client = Client(server.path)
+        for lpn, payload in enumerate(payloads):
+            client.write(lpn * UNIT, payload)
+            client.flush()
+        stat = server.drive.stat()
+        assert stat["checkpoints"]["count"] > 0 and stat["checkpoints"]["failed"] == 0
+        assert stat["checkpoints"]["pause_max_s"] >= stat["checkpoints"]["pause_s"] > 0
+        assert "checkpoints" in nandlab_command("live", "stat", "--socket", server.path)
+        server.process.kill()
+        server.process.communicate()
+    with Server(spec, tmp_path, *options) as server:
+        client = Client(server.path)
+        for lpn, payload in enumerate(payloads):
+            assert client.read(lpn * UNIT, UNIT) == payload
+    # A recording of the whole session ends the server there.
+    with Server(spec, tmp_path, "--record", tmp_path / "whole.rec", "--record-limit", "300000") as server:
+        assert write_until_refused(Client(server.path), payloads) < 90
+        assert "--record-limit" in server.process.communicate(timeout=60)[1]
+
+
+def test_a_recording_of_the_whole_session_shows_its_growth(spec, tmp_path):
+    recording = tmp_path / "session.rec"
+    with Server(spec, tmp_path, "--speed", "max", "--record", recording) as server:
+        client = Client(server.path)
+        client.write(0, stamped(1)[0])
+        before = server.drive.stat()
+        client.write(0, stamped(1)[0])
+        stat = server.drive.stat()
+        assert stat["recording"]["bytes"] > before["recording"]["bytes"] + UNIT
+        assert stat["checkpoints"] is None
+        shown = nandlab_command("live", "stat", "--socket", server.path)
+        assert f"recording  {recording.stat().st_size:,} bytes\n" in shown
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
         (["--sync"], "nothing is recorded"),
+        (["--replay-max", "1s"], "the drive is not kept"),
+        (["--replay-max", "1s", "--record", "x.rec"], "the drive is not kept"),
+        (["--replay-max", "soon", "--data", "."], "--replay-max"),
         (["--record-limit", "1GiB"], "nothing is recorded"),
         (["--record", "x.rec", "--data", "."], "holds a recording already"),
         (["--record", "x.rec", "--record-limit", "1"], "64KiB"),

@@ -6,7 +6,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use nandlab_base::recording::{Encoder, Entry, Header, Recording, RecordingError};
@@ -102,6 +102,16 @@ impl Recorder {
     /// # Errors
     /// When the file exists or cannot be made.
     pub fn create(recorded: &Recorded, header: &Header) -> Result<Self, RecorderError> {
+        let recorder = Self::create_unsynced(recorded, header)?;
+        if let Err(error) = recorder.file.sync_all().and_then(|()| sync_folder(&recorded.path)) {
+            // A file without a whole header is of no use to anyone.
+            let _ = std::fs::remove_file(&recorded.path);
+            return Err(RecorderError::Io(recorded.path.clone(), error));
+        }
+        Ok(recorder)
+    }
+
+    fn create_unsynced(recorded: &Recorded, header: &Header) -> Result<Self, RecorderError> {
         let Recorded { path, limit, sync } = recorded;
         let failed = |error| RecorderError::Io(path.clone(), error);
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path);
@@ -111,10 +121,7 @@ impl Recorder {
         })?;
         lock(path, &file)?;
         let bytes = header.to_bytes();
-        let written =
-            file.write_all_at(&bytes, 0).and_then(|()| file.sync_all()).and_then(|()| sync_folder(path));
-        if let Err(error) = written {
-            // A file without a whole header is of no use to anyone.
+        if let Err(error) = file.write_all_at(&bytes, 0) {
             let _ = std::fs::remove_file(path);
             return Err(failed(error));
         }
@@ -126,15 +133,60 @@ impl Recorder {
     /// # Errors
     /// When the file cannot be made. The other one is then as before.
     pub fn replace(recorded: &Recorded, header: &Header) -> Result<Self, RecorderError> {
+        let mut recorder = Self::create_beside(recorded, header)?;
+        let failed = |error| RecorderError::Io(recorded.path.clone(), error);
+        recorder.file.sync_all().map_err(failed)?;
+        std::fs::rename(&recorder.path, &recorded.path).map_err(failed)?;
+        sync_folder(&recorded.path).map_err(failed)?;
+        recorder.is_in_place(recorded);
+        Ok(recorder)
+    }
+
+    /// A new recording beside another one, whose header may not be on the disk.
+    ///
+    /// # Errors
+    /// When the file cannot be made.
+    pub(crate) fn create_beside(recorded: &Recorded, header: &Header) -> Result<Self, RecorderError> {
         let new = Recorded { path: beside(&recorded.path), ..recorded.clone() };
         // One is left if a process was killed here.
         let _ = std::fs::remove_file(&new.path);
-        let mut recorder = Self::create(&new, header)?;
-        let failed = |error| RecorderError::Io(recorded.path.clone(), error);
-        std::fs::rename(&new.path, &recorded.path).map_err(failed)?;
-        sync_folder(&recorded.path).map_err(failed)?;
-        recorder.path.clone_from(&recorded.path);
-        Ok(recorder)
+        Self::create_unsynced(&new, header)
+    }
+
+    /// The file, for another thread that waits until it is on the disk.
+    pub(crate) fn file(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+
+    /// The file, which was made beside another one, has its place and its name now.
+    pub(crate) fn is_in_place(&mut self, recorded: &Recorded) {
+        self.path.clone_from(&recorded.path);
+    }
+
+    /// The recording with this `id` takes its place if it is still beside another one.
+    ///
+    /// # Errors
+    /// When another server writes it, or the file cannot be renamed.
+    pub(crate) fn find(recorded: &Recorded, id: u64) -> Result<(), RecorderError> {
+        let open = |path: &Path| {
+            let file = File::open(path).ok()?;
+            let recording = Recording::open(BufReader::new(&file)).ok()?;
+            (recording.header().id == id).then_some(file)
+        };
+        let path = beside(&recorded.path);
+        if open(&recorded.path).is_some() {
+            return Ok(());
+        }
+        let Some(file) = open(&path) else { return Ok(()) };
+        lock(&path, &file)?;
+        let failed = |error| RecorderError::Io(path.clone(), error);
+        std::fs::rename(&path, &recorded.path).and_then(|()| sync_folder(&recorded.path)).map_err(failed)
+    }
+
+    /// Tries again to write the records that the file did not take. Returns whether it has them now.
+    pub(crate) fn retry(&mut self) -> bool {
+        self.failure = None;
+        self.commit()
     }
 
     /// The file takes no further record.
@@ -190,15 +242,16 @@ impl Recorder {
     }
 
     fn write(&mut self) -> bool {
-        let pending = std::mem::take(&mut self.pending);
-        let end = self.end.saturating_add(pending.len() as u64);
+        let end = self.end.saturating_add(self.pending.len() as u64);
+        if self.failure.is_some() {
+            return false;
+        }
         if end > self.limit {
             return self.fail("it would be longer than --record-limit");
         }
-        match self.file.write_all_at(&pending, self.end) {
+        match self.file.write_all_at(&self.pending, self.end) {
             Ok(()) => {
                 (self.end, self.is_synced) = (end, false);
-                self.pending = pending;
                 self.pending.clear();
                 true
             }
@@ -257,6 +310,11 @@ impl Recorder {
     pub fn bytes(&self) -> u64 {
         self.end
     }
+
+    /// The most bytes of the file.
+    pub(crate) fn limit(&self) -> u64 {
+        self.limit
+    }
 }
 
 /// Makes the name of a new file outlive the machine.
@@ -265,13 +323,20 @@ pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// Keeps other processes from writing the file.
+/// Keeps other processes from writing the file. A file that has lost its name to another one while it was opened is in use:
+/// the server that has renamed the other one works.
 fn lock(path: &Path, file: &File) -> Result<(), RecorderError> {
-    rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).map_err(|error| {
-        if error == rustix::io::Errno::WOULDBLOCK {
-            RecorderError::Locked(path.to_owned())
-        } else {
-            RecorderError::Io(path.to_owned(), error.into())
-        }
-    })
+    let failed = |error| RecorderError::Io(path.to_owned(), error);
+    match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {}
+        Err(rustix::io::Errno::WOULDBLOCK) => return Err(RecorderError::Locked(path.to_owned())),
+        Err(error) => return Err(failed(error.into())),
+    }
+    let number = |of: std::fs::Metadata| (of.dev(), of.ino());
+    let (ours, named) = (file.metadata().map_err(failed)?, std::fs::metadata(path));
+    if named.is_ok_and(|named| number(named) == number(ours)) {
+        Ok(())
+    } else {
+        Err(RecorderError::Locked(path.to_owned()))
+    }
 }

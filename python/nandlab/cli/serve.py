@@ -104,6 +104,12 @@ nandlab serve drive.toml --data ~/db-drive       # the next call goes on with th
         "without a folder such data is refused.",
     )
     parser.add_argument(
+        "--replay-max",
+        metavar="T",
+        help="With --data: save the drive by itself when going on with it would take longer than this time of this "
+        "machine beside reading what is saved, 1500ms when absent (us, ms, s, min, h).",
+    )
+    parser.add_argument(
         "--record",
         type=Path,
         metavar="FILE",
@@ -192,6 +198,9 @@ def serve(options: argparse.Namespace) -> End:
         "patience_ns": None if options.patience is None else nanoseconds("--patience", options.patience),
         "record": options.record,
         "journal": journal,
+        "replay_max_ns": None
+        if options.replay_max is None
+        else nanoseconds("--replay-max", options.replay_max, at_least=0),
         "checkpoint": None if options.data is None else options.data / CHECKPOINT,
         "record_limit": None
         if options.record_limit is None
@@ -212,7 +221,7 @@ def serve(options: argparse.Namespace) -> End:
 
     begin = time.perf_counter()
     with OutputDirectory(options.out, force=options.force) if options.out else contextlib.nullcontext() as output:
-        stat, outcome = _core.serve(spec, values, ready)
+        stat, outcome = _core.serve(spec, values, ready, lambda text: fail(f"note: {text}"))
         if output is not None and outcome is not None:
             _write(output, outcome, options.spec.stem, time.perf_counter() - begin)
     result: dict[str, Any] = json.loads(stat)
@@ -247,6 +256,8 @@ def _check_recording(options: argparse.Namespace) -> None:
             f"--record: {options.data} of --data holds a recording already\n  remedy: leave out --record, and name "
             f"{options.data / JOURNAL} where a recording is wanted"
         )
+    if options.replay_max is not None and options.data is None:
+        raise OutputError("--replay-max: the drive is not kept\n  remedy: add --data DIR, or leave out --replay-max")
     for name, value in (("--record-limit", options.record_limit), ("--sync", options.sync or None)):
         if value is not None and options.record is None and options.data is None:
             raise OutputError(f"{name}: nothing is recorded\n  remedy: add --record FILE or --data DIR")
@@ -298,6 +309,19 @@ def _speed(text: str) -> float | None:
     return speed
 
 
+def _saved(checkpoints: dict[str, Any] | None) -> str:
+    """What is said of the checkpoints of a kept drive beside its recording."""
+    if checkpoints is None:
+        return ""
+    text = f", which takes {units.duration(checkpoints['replay_s'])} to play"
+    if checkpoints["count"]:
+        pauses = units.duration(checkpoints["pause_max_s"])
+        text += f", since the last of {units.count(checkpoints['count'])} checkpoints; pauses of at most {pauses}"
+    if checkpoints["failed"]:
+        text += f"; {units.count(checkpoints['failed'])} checkpoints have failed"
+    return text
+
+
 def summary(stat: dict[str, Any]) -> list[str]:
     """The results of a live drive, in lines for the screen."""
     server = stat["server"]
@@ -313,6 +337,8 @@ def summary(stat: dict[str, Any]) -> list[str]:
         if stat["host"][op]["count"]:
             of = stat["latency_us"][op]
             lines.append(f"{op} latency  p50 {units.number(of['p50'])} us, p99 {units.number(of['p99'])} us")
+    if stat["recording"]:
+        lines.append(f"recording  {units.count(stat['recording']['bytes'])} bytes" + _saved(stat["checkpoints"]))
     if stat["power_losses"]:
         lines.append(f"power losses  {stat['power_losses']}")
     if stat["failure"]:

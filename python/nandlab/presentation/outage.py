@@ -179,7 +179,7 @@ def _losses(found: PowerSummary) -> tuple[Table, ...]:
         ("sum of the flush's program times (T_program)", lambda x: duration(x.program_s)),
         ("operations under way at the loss ended after", lambda x: duration(x.finish_s)),
         ("recovery", lambda x: duration(x.recovery_s)),
-        ("OOBs read", lambda x: count(x.scanned_pages)),
+        ("OOBs read, pages read", lambda x: f"{count(x.scanned_pages)}, {count(x.read_pages)}"),
         ("partial pages merged", lambda x: count(x.merged_pages)),
         ("blocks erased, closed", lambda x: f"{count(x.erased_blocks)}, {count(x.closed_blocks)}"),
     ]

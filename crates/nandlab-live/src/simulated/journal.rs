@@ -5,6 +5,7 @@ use std::io::{BufReader, Read};
 
 use nandlab_base::recording::{Header, Recording, RecordingError};
 
+use super::cost::processor_time;
 use super::{Backend, DriveOp, Entry, Event, Pace, Purpose, Simulated, Time, units_of};
 use crate::player::Player;
 use crate::recording::{Recorded, Recorder, RecorderError};
@@ -54,18 +55,26 @@ impl Simulated {
     /// Records what the drive is given now.
     pub(super) fn record(&mut self, event: Event, data: &[u8]) {
         let at = self.drive.now();
+        let entry = Entry { at, event, data };
         if let Some(recorder) = &mut self.recorder {
-            recorder.add(&Entry { at, event, data });
+            recorder.add(&entry);
+        }
+        if let Some(saving) = &mut self.saving {
+            saving.next.add(&entry);
+            self.make_room();
         }
     }
 
     /// Whether everything that the drive was given is recorded, as the reply to a request needs it. `is_promise`: the request
     /// is a flush, or a write with FUA.
     pub(super) fn is_recorded(&mut self, is_promise: bool) -> bool {
-        match &mut self.recorder {
-            Some(recorder) => recorder.commit() && (!is_promise || recorder.sync()),
-            None => true,
+        let write = |recorder: &mut Recorder| recorder.commit() && (!is_promise || recorder.sync());
+        let mut is_recorded = self.recorder.as_mut().is_none_or(write);
+        if let Some(saving) = &mut self.saving {
+            write(&mut saving.next);
+            is_recorded = self.make_room() && self.recorder.as_mut().is_none_or(write);
         }
+        is_recorded
     }
 
     /// Ends the session at the time `now`: all requests are completed, and the recording is on the disk.
@@ -79,6 +88,7 @@ impl Simulated {
             }
             self.complete_all();
         }
+        self.end_saving();
         self.record(Event::Stop, &[]);
         self.recorder.as_mut().map_or(Ok(()), Recorder::end)?;
         self.save_at_end();
@@ -110,15 +120,17 @@ impl Simulated {
         check: impl FnOnce(&Header) -> Result<(), String>,
         watch: &mut dyn FnMut(f64) -> bool,
     ) -> Result<Resumed, Unresumed> {
+        let begin = processor_time();
         let (mut was_clean, mut torn, mut records) = (false, 0, 0);
         let follows = self.follows.zip(self.kept.as_ref());
         let follows = follows.map(|((id, was_clean), kept)| {
             (Header { id, continues: true, ..kept.header.clone() }, was_clean)
         });
-        if let Some((header, _)) = &follows
-            && !recorded.path.exists()
-        {
-            Recorder::replace(recorded, header)?;
+        if let Some((header, _)) = &follows {
+            Recorder::find(recorded, header.id)?;
+            if !recorded.path.exists() {
+                Recorder::replace(recorded, header)?;
+            }
         }
         let mut is_older = false;
         let read = |recording: &mut Recording<BufReader<File>>, bytes: u64| {
@@ -140,6 +152,7 @@ impl Simulated {
             recorder = Recorder::replace(recorded, header)?;
         }
         self.record_to(recorder);
+        self.remove_unfinished();
         if records == 0 {
             was_clean = follows.is_none_or(|(_, was_clean)| was_clean);
         }
@@ -159,6 +172,7 @@ impl Simulated {
             let why = self.recorder.as_ref().and_then(Recorder::failure).unwrap_or_default();
             return Err(Unresumed::Refused(why.to_owned()));
         }
+        self.replay += processor_time().saturating_sub(begin);
         Ok(Resumed { records, torn, was_clean })
     }
 

@@ -4,6 +4,7 @@
 //! drive itself does not have; `jobs` splits what the drive does not know, such as zeroing.
 
 mod checkpoint;
+mod cost;
 mod cutter;
 mod data;
 mod jobs;
@@ -36,6 +37,8 @@ use crate::memory::is_zero;
 use crate::recording::Recorder;
 use crate::slots::Slots;
 use crate::snapshot::{Bins, Snapshot};
+use checkpoint::{Checkpoints, Saving};
+use cost::processor_time;
 use data::{Data, Purpose};
 use jobs::{Job, Kind};
 
@@ -116,6 +119,14 @@ pub struct Simulated {
     follows: Option<(u64, bool)>,
     /// Reads and writes since the last snapshot; `None`: nobody takes snapshots.
     since_snapshot: Option<Box<[Bins; 2]>>,
+    /// A checkpoint that is on its way to the disk.
+    saving: Option<Saving>,
+    checkpoints: Checkpoints,
+    /// The processor time of what a start would do again.
+    replay: Span,
+    /// The times of the machine at which the last request came, and at which the drive worked last.
+    submitted: Time,
+    looked: Time,
 }
 
 /// How a drive is served.
@@ -189,7 +200,7 @@ impl Simulated {
             restored.begin_snapshots(options);
             return Ok(restored);
         }
-        let mut pts = None;
+        let (mut pts, begin) = (None, processor_time());
         if let PreconditionSpec::Load(path) = &spec.precondition {
             let unserved = |error| Unserved::Load(path.clone(), error);
             let file = File::open(path).map_err(|error| unserved(SnapshotError::Io(error)))?;
@@ -204,9 +215,10 @@ impl Simulated {
                 return Err(Unserved::Stopped);
             }
         }
-        let mut fresh = Self::new(drive, options.speed, options.cut_every, pts);
-        fresh.begin_snapshots(options);
-        Ok(fresh)
+        let mut built = Self::new(drive, options.speed, options.cut_every, pts);
+        built.begin_snapshots(options);
+        built.replay = processor_time().saturating_sub(begin);
+        Ok(built)
     }
 
     fn new(drive: Box<Drive<Taps>>, speed: Speed, cut_every: Option<Span>, pts: Option<PtsOutcome>) -> Self {
@@ -237,6 +249,11 @@ impl Simulated {
             kept: None,
             follows: None,
             since_snapshot: None,
+            saving: None,
+            checkpoints: Checkpoints::default(),
+            replay: Span::ZERO,
+            submitted: Time::START,
+            looked: Time::START,
         }
     }
 
@@ -569,6 +586,7 @@ impl Simulated {
             "power_losses": self.power_losses,
             "contents": contents,
             "recording": self.recorder.as_ref().map(|recorder| json!({ "bytes": recorder.bytes() })),
+            "checkpoints": self.checkpoints(),
         })
     }
 
@@ -595,53 +613,20 @@ impl Backend for Simulated {
     }
 
     fn submit(&mut self, id: u64, now: Time, request: &Request, payload: &[u8]) -> Result<(), Failure> {
-        if !self.is_off && self.pace() == Pace::Clock {
-            self.advance_to(self.simulated(now));
-        }
-        if self.has_failed {
-            // The connection ends.
-            return Err(Failure::new(Errno::Io, POWER));
-        }
-        let (offset, len) = (request.offset, u64::from(request.len));
-        let at = self.simulated(now);
-        let kind = match request.op {
-            Op::Read | Op::Write | Op::Flush => {
-                let of_drive = match request.op {
-                    Op::Read => DriveRequest::read(offset, len),
-                    Op::Write => DriveRequest::write(offset, len).with_fua(request.fua),
-                    _ => DriveRequest::flush(),
-                };
-                return self.give(Purpose::Client(id), of_drive, payload, at);
-            }
-            Op::Trim if !request.fua => {
-                return self.give(Purpose::Client(id), DriveRequest::trim(offset, len), &[], at);
-            }
-            Op::Trim => Kind::Trim,
-            Op::WriteZeroes { no_hole: true, fast: true } => {
-                return Err(Failure::new(Errno::NotSupported, "zeros without a hole have to be written"));
-            }
-            Op::WriteZeroes { no_hole: true, .. } => Kind::ZerosWithoutHoles,
-            Op::WriteZeroes { .. } => Kind::ZerosWithHoles,
-        };
-        let key = self.jobs.insert(Job::new(id, kind, offset, len, request.fua, at));
-        self.go_on(key);
-        Ok(())
+        self.submitted = now;
+        self.measured(|drive| drive.take_request(id, now, request, payload))
     }
 
     fn advance(&mut self, now: Time) {
-        if self.is_off {
-            return;
+        self.looked = now;
+        // A server that polls asks more often than there is work.
+        let is_idle = self.pace() == Pace::Clock && self.next_event_of_drive().is_none_or(|at| at > now);
+        if is_idle {
+            self.come_along(now);
+        } else {
+            self.measured(|drive| drive.come_along(now));
         }
-        match self.speed {
-            Speed::Factor(_) => {
-                let to = self.simulated(now);
-                self.advance_to(to);
-                self.released = self.released.max(to);
-            }
-            Speed::Max { gather } => {
-                self.advance_to_completions(gather);
-            }
-        }
+        self.save_if_due(now);
     }
 
     fn settle(&mut self) {
@@ -667,15 +652,7 @@ impl Backend for Simulated {
     }
 
     fn next_event(&mut self) -> Option<Time> {
-        if self.is_off {
-            return None;
-        }
-        if self.pace() == Pace::Clients {
-            return (self.open > 0 || !self.ready.is_empty()).then_some(Time::START);
-        }
-        let ready = self.ready.front().map(|ready| ready.due);
-        let next = [ready, self.drive.next_event(), self.next_cut].into_iter().flatten().min()?;
-        Some(self.machine(next))
+        [self.next_event_of_drive(), self.next_save()].into_iter().flatten().min()
     }
 
     fn extents(&mut self, offset: u64, len: u64, max: usize, out: &mut Vec<Extent>) {
@@ -721,17 +698,99 @@ impl Backend for Simulated {
     }
 
     fn order(&mut self, now: Time, order: Order) -> Result<Value, String> {
-        self.come_to(now);
-        let answer = self.carry_out(now, order);
+        let answer = match order {
+            Order::Save => {
+                self.come_to(now);
+                self.save(false)
+            }
+            _ => self.measured(|drive| {
+                drive.come_to(now);
+                drive.carry_out(now, order)
+            }),
+        };
         // What the user is told is in the recording.
-        if let Some(recorder) = &mut self.recorder {
-            recorder.commit();
-        }
+        self.is_recorded(false);
         answer
     }
 }
 
 impl Simulated {
+    /// When the drive has work, or a reply is due.
+    fn next_event_of_drive(&mut self) -> Option<Time> {
+        if self.is_off {
+            return None;
+        }
+        if self.pace() == Pace::Clients {
+            return (self.open > 0 || !self.ready.is_empty()).then_some(Time::START);
+        }
+        let ready = self.ready.front().map(|ready| ready.due);
+        let next = [ready, self.drive.next_event(), self.next_cut].into_iter().flatten().min()?;
+        Some(self.machine(next))
+    }
+
+    /// Does work that a start without a checkpoint would do again.
+    fn measured<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
+        if self.kept.is_none() {
+            return work(self);
+        }
+        let begin = processor_time();
+        let done = work(self);
+        self.replay += processor_time().saturating_sub(begin);
+        done
+    }
+
+    /// Takes a request of a client ([`Backend::submit`]).
+    fn take_request(&mut self, id: u64, now: Time, request: &Request, payload: &[u8]) -> Result<(), Failure> {
+        if !self.is_off && self.pace() == Pace::Clock {
+            self.advance_to(self.simulated(now));
+        }
+        if self.has_failed {
+            // The connection ends.
+            return Err(Failure::new(Errno::Io, POWER));
+        }
+        let (offset, len) = (request.offset, u64::from(request.len));
+        let at = self.simulated(now);
+        let kind = match request.op {
+            Op::Read | Op::Write | Op::Flush => {
+                let of_drive = match request.op {
+                    Op::Read => DriveRequest::read(offset, len),
+                    Op::Write => DriveRequest::write(offset, len).with_fua(request.fua),
+                    _ => DriveRequest::flush(),
+                };
+                return self.give(Purpose::Client(id), of_drive, payload, at);
+            }
+            Op::Trim if !request.fua => {
+                return self.give(Purpose::Client(id), DriveRequest::trim(offset, len), &[], at);
+            }
+            Op::Trim => Kind::Trim,
+            Op::WriteZeroes { no_hole: true, fast: true } => {
+                return Err(Failure::new(Errno::NotSupported, "zeros without a hole have to be written"));
+            }
+            Op::WriteZeroes { no_hole: true, .. } => Kind::ZerosWithoutHoles,
+            Op::WriteZeroes { .. } => Kind::ZerosWithHoles,
+        };
+        let key = self.jobs.insert(Job::new(id, kind, offset, len, request.fua, at));
+        self.go_on(key);
+        Ok(())
+    }
+
+    /// Simulates what is due at the time `now` of the machine.
+    fn come_along(&mut self, now: Time) {
+        if self.is_off {
+            return;
+        }
+        match self.speed {
+            Speed::Factor(_) => {
+                let to = self.simulated(now);
+                self.advance_to(to);
+                self.released = self.released.max(to);
+            }
+            Speed::Max { gather } => {
+                self.advance_to_completions(gather);
+            }
+        }
+    }
+
     /// Simulates up to the present time. Events of this time come before what follows, as in a replay.
     fn come_to(&mut self, now: Time) {
         if !self.is_off {

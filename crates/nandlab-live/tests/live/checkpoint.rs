@@ -3,30 +3,43 @@
 
 use crate::recording::*;
 use crate::simulated::*;
-use nandlab::base::units::Time;
+use nandlab::base::units::{Span, Time};
 use nandlab::drive::SnapshotError;
 use nandlab_base::recording::{Header, Recording};
 use nandlab_live::backend::{Backend, Op, Order};
-use nandlab_live::recording::{Recorder, RecorderError};
+use nandlab_live::recording::{Recorded, Recorder, RecorderError};
 use nandlab_live::simulated::{Kept, Options, Resumed, Simulated, Speed, Unresumed, Unserved};
 use proptest::prelude::*;
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Sender, channel};
 
 /// The places of a drive: recording and checkpoint.
 struct Folder {
     recording: Place,
     checkpoint: Place,
+    /// The replay time from which the drive is saved by itself.
+    replay_max_ns: u64,
+    notices: Option<Sender<String>>,
 }
 
 impl Folder {
     fn new() -> Self {
-        Self { recording: Place::new(), checkpoint: Place::new() }
+        Self { recording: Place::new(), checkpoint: Place::new(), replay_max_ns: NEVER, notices: None }
     }
 
     fn kept(&self, from_bytes: u64) -> Kept {
         let (path, recorded) = (self.checkpoint.0.clone(), self.recording.recorded());
-        Kept { path, recorded, header: header(), from_bytes }
+        let replay_max = Span::from_ns(self.replay_max_ns);
+        Kept {
+            path,
+            recorded,
+            header: header(),
+            from_bytes,
+            replay_max,
+            memory_max: 1 << 24,
+            notices: self.notices.clone(),
+        }
     }
 
     fn options(&self, speed: Speed) -> Options {
@@ -67,8 +80,12 @@ proptest! {
         mut orders in proptest::collection::vec(0..8u8, 8),
         kind in 0..KINDS.len(),
         speed in 0..SPEEDS.len(),
+        by_itself in any::<bool>(),
     ) {
-        let (folder, sets, speed) = (Folder::new(), KINDS[kind], SPEEDS[speed]);
+        let (mut folder, sets, speed) = (Folder::new(), KINDS[kind], SPEEDS[speed]);
+        if by_itself {
+            folder.replay_max_ns = 0;
+        }
         // The session ends with power: its end is not the beginning of the next one otherwise.
         let last = batches.len().saturating_sub(1) % orders.len();
         orders[last] = 9;
@@ -76,6 +93,7 @@ proptest! {
         session(&mut first, &batches, &orders, speed);
         let before = results(first.drive_mut());
         drop(first);
+        folder.replay_max_ns = NEVER;
         let (mut again, resumed) = folder.resume(sets, speed, NEVER);
         prop_assert!(resumed.was_clean && resumed.torn == 0);
         prop_assert_eq!(again.is_restored(), folder.checkpoint.0.exists());
@@ -129,7 +147,14 @@ fn newest(count: u64) -> [u64; 30] {
     newest
 }
 
-fn put(path: &PathBuf, bytes: Option<&[u8]>) {
+/// The name of a file that is to take the place of another.
+fn new(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    PathBuf::from(name)
+}
+
+fn put(path: &Path, bytes: Option<&[u8]>) {
     match bytes {
         Some(bytes) => std::fs::write(path, bytes).unwrap(),
         None => _ = std::fs::remove_file(path),
@@ -144,19 +169,32 @@ fn flushed_data_outlives_a_server_that_is_killed_around_a_checkpoint() {
         let folder = Folder::new();
         let [before, after, end] = around_a_checkpoint(&folder, sets);
         assert!(after.0.len() < before.0.len() / 4, "the recording begins anew");
-        let (old, new, checkpoint) = (Some(&*before.0), Some(&*after.0), after.1.as_deref());
-        for (recording, checkpoint, flushed) in [
-            (old, None, 60),
+        let (old, anew, checkpoint) = (Some(&*before.0), Some(&*after.0), after.1.as_deref());
+        let (later, torn) = (Some(&*end.0), checkpoint.map(|bytes| &bytes[..bytes.len() / 2]));
+        // The recording, that beside it, the checkpoint, that beside it, and the newest write that was flushed.
+        for (recording, next, checkpoint, unfinished, flushed) in [
+            (old, None, None, None, 60),
+            // While the checkpoint is written, and when it has no name yet: both recordings have all records.
+            (old, anew, None, torn, 60),
+            (old, anew, None, checkpoint, 60),
             // Between the checkpoint and the recording that follows it: the old recording is not played.
-            (old, checkpoint, 60),
-            (None, checkpoint, 60),
-            (new, checkpoint, 60),
-            (Some(&*end.0), end.1.as_deref(), 80),
+            (old, anew, checkpoint, None, 60),
+            (old, later, checkpoint, None, 80),
+            (old, None, checkpoint, None, 60),
+            (None, None, checkpoint, None, 60),
+            (anew, None, checkpoint, None, 60),
+            (later, None, checkpoint, None, 80),
+            // While the next checkpoint is written.
+            (later, anew, checkpoint, torn, 80),
+            (later, old, checkpoint, torn, 80),
         ] {
             put(&folder.recording.0, recording);
+            put(&new(&folder.recording.0), next);
             put(&folder.checkpoint.0, checkpoint);
+            put(&new(&folder.checkpoint.0), unfinished);
             let (mut drive, resumed) = folder.resume(sets, MAX, NEVER);
             assert!(!resumed.was_clean);
+            assert!(!new(&folder.recording.0).exists() && !new(&folder.checkpoint.0).exists());
             assert_eq!(drive.drive().stats().power.losses.len(), 1);
             assert_eq!(drive.is_restored(), checkpoint.is_some());
             let expected = newest(flushed);
@@ -249,4 +287,93 @@ fn a_new_recording_is_locked_before_it_has_its_name() {
     second.keep(folder.kept(NEVER));
     let resumed = second.resume(&folder.recording.recorded(), |_| Ok(()), &mut |_| true);
     assert!(matches!(resumed, Err(Unresumed::Recorder(RecorderError::Locked(_)))), "{resumed:?}");
+}
+
+/// Writes until the drive has been saved `count` times, or has failed to be. Returns the number of the last write.
+fn write_until(drive: &mut Simulated, mut number: u64, key: &str, count: u64) -> u64 {
+    loop {
+        let stat = drive.order(Time::START, Order::Stat).unwrap();
+        if stat["checkpoints"][key].as_u64().unwrap() >= count {
+            return number;
+        }
+        for _ in 0..50 {
+            number += 1;
+            write(drive, number * 7 % 30 * UNIT, &stamped(number * 7 % 30, number));
+        }
+        one(drive, request(Op::Flush, 0, 0), &[]).unwrap();
+    }
+}
+
+/// How the last write of each LPN reads.
+fn numbers(drive: &mut Simulated) -> Vec<u64> {
+    (0..30).map(|lpn| number_of(lpn, &read(drive, lpn * UNIT, UNIT).unwrap())).collect()
+}
+
+#[test]
+fn a_drive_is_saved_by_itself_when_its_replay_would_take_long() {
+    for sets in KINDS {
+        let folder = Folder { replay_max_ns: 1, ..Folder::new() };
+        let mut drive = folder.begin(sets, MAX, NEVER);
+        let number = write_until(&mut drive, 0, "count", 3);
+        drive.end(Time::START).unwrap();
+        let before = results(drive.drive_mut());
+        drop(drive);
+        let (mut again, resumed) = folder.resume(sets, MAX, NEVER);
+        assert!(resumed.was_clean && again.is_restored());
+        assert_eq!(results(again.drive_mut()), before, "{sets:?}");
+        let stat = again.order(Time::START, Order::Stat).unwrap();
+        assert!(stat["completed"].as_u64() > Some(number));
+        assert_eq!(numbers(&mut again), newest(number));
+    }
+}
+
+#[test]
+fn a_drive_that_begins_after_a_long_replay_is_saved() {
+    let folder = Folder::new();
+    let mut first = folder.begin(&[], MAX, NEVER);
+    (1..=60).for_each(|number| write(&mut first, number * 7 % 30 * UNIT, &stamped(number * 7 % 30, number)));
+    drop(first);
+    assert!(!folder.checkpoint.0.exists());
+    let folder = Folder { replay_max_ns: 1, ..folder };
+    let (mut second, _) = folder.resume(&[], MAX, NEVER);
+    second.advance(Time::START);
+    second.end(Time::START).unwrap();
+    assert!(folder.checkpoint.0.exists());
+    assert!(folder.recording_header().continues);
+}
+
+/// A checkpoint that fails is a notice: the session goes on in its recording, and a later checkpoint takes its place.
+#[test]
+fn a_checkpoint_that_fails_by_itself_is_a_notice() {
+    let (tell, notices) = channel();
+    let folder = Folder { replay_max_ns: 1, notices: Some(tell), ..Folder::new() };
+    let mut first = folder.begin(&[], MAX, NEVER);
+    std::fs::create_dir(&folder.checkpoint.0).unwrap();
+    let number = write_until(&mut first, 0, "failed", 2);
+    assert!(notices.try_iter().all(|text| text.contains("is not saved") && text.contains("goes on")));
+    assert!(!new(&folder.checkpoint.0).exists() && !new(&folder.recording.0).exists());
+    std::fs::remove_dir(&folder.checkpoint.0).unwrap();
+    // The server is killed.
+    drop(first);
+    let (mut second, resumed) = folder.resume(&[], MAX, NEVER);
+    assert!(!resumed.was_clean && !second.is_restored());
+    assert_eq!(numbers(&mut second), newest(number));
+    write_until(&mut second, number, "count", 1);
+    second.end(Time::START).unwrap();
+    drop(second);
+    let (third, _) = folder.resume(&[], MAX, NEVER);
+    assert!(third.is_restored());
+}
+
+/// A recording with a limit begins anew before it reaches the limit.
+#[test]
+fn a_drive_is_saved_before_its_recording_reaches_its_limit() {
+    let folder = Folder::new();
+    let recorded = Recorded { limit: 1 << 20, ..folder.recording.recorded() };
+    let mut drive = drive(&[], &folder.options(MAX));
+    drive.keep(Kept { recorded: recorded.clone(), ..folder.kept(NEVER) });
+    drive.record_to(Recorder::create(&recorded, &header()).unwrap());
+    write_until(&mut drive, 0, "count", 2);
+    assert!(!drive.has_ended());
+    drive.end(Time::START).unwrap();
 }

@@ -80,9 +80,10 @@ impl<P: Probe> Drive<P> {
     fn rebuild(&mut self, attempt: &mut Attempt) -> Result<Vec<(Lpn, u64)>, PowerFails> {
         Offline::new(&mut self.core).forget_counts();
         let channel_ns_per_byte = self.spec.timing.channel_ns_per_byte;
+        let since = self.losses.list.last().expect("power has failed").at;
         let mut found = self.with_return(attempt, |on_return, trims| {
             on_return.end_erases()?;
-            let found = on_return.read_oobs(trims);
+            let found = on_return.read_oobs(trims, since);
             on_return.scan(&found, channel_ns_per_byte)?;
             Ok(found)
         })?;

@@ -276,6 +276,11 @@ impl Array {
         !self.torn.is_empty() && self.torn.contains(&unit.0)
     }
 
+    /// The torn units, in ascending order.
+    pub fn torn_units(&self) -> impl Iterator<Item = UnitId> + use<'_> {
+        self.torn.iter().copied().map(UnitId)
+    }
+
     /// Makes a unit unreadable.
     pub fn tear(&mut self, unit: UnitId) {
         self.torn.insert(unit.0);
@@ -451,8 +456,8 @@ impl Array {
             if self.keeps_sequences() {
                 self.sequences[units.clone()].fill(0);
             }
-            for unit in units {
-                self.partial.remove(&(unit as u32));
+            if !self.partial.is_empty() {
+                units.for_each(|unit| _ = self.partial.remove(&(unit as u32)));
             }
         }
     }

@@ -421,6 +421,11 @@ impl Ftl {
         (superblock.index() * self.words_per_superblock + unit as usize / 64, 1 << (unit % 64))
     }
 
+    /// The bits of a superblock: whether its units are valid, 64 of them in a word.
+    pub(crate) fn valid_words(&self, superblock: SuperblockId) -> &[u64] {
+        &self.valid[superblock.index() * self.words_per_superblock..][..self.words_per_superblock]
+    }
+
     /// Prefetches into the CPU's cache whether unit `unit` of `superblock` is valid.
     #[inline(always)]
     pub(crate) fn prefetch_valid(&self, superblock: SuperblockId, unit: u32) {
@@ -438,8 +443,7 @@ impl Ftl {
     /// The first valid unit of `superblock` from unit `from` on, by its number in the superblock.
     #[inline]
     pub fn next_valid(&self, superblock: SuperblockId, from: u32) -> Option<u32> {
-        let words =
-            &self.valid[superblock.index() * self.words_per_superblock..][..self.words_per_superblock];
+        let words = self.valid_words(superblock);
         let mut word = from as usize / 64;
         let mut bits = words.get(word)? & (!0 << (from % 64));
         while bits == 0 {

@@ -24,6 +24,11 @@ impl UnitMap {
         Self { entries, mapped }
     }
 
+    /// By LPN, 1 + the PPN of its unit; 0 for an LPN that is unmapped.
+    pub(crate) fn entries(&self) -> &Huge<u32> {
+        &self.entries
+    }
+
     /// The unit of `lpn`; `None` if `lpn` is unmapped.
     #[inline(always)]
     pub fn get(&self, lpn: Lpn) -> Option<UnitId> {

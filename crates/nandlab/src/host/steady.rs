@@ -285,12 +285,13 @@ impl Rounds {
 }
 
 value! { Count { time, host_pages, pages, erases, written, moved } }
-state! { Rounds { ends, due } fixed { host_pages_min, pages_min } }
+state! { Rounds { host_pages_min, pages_min, ends, due } }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::base::geometry::{Cell, DriveSpec};
+    use crate::base::state::{State, StateReader, StateWriter};
 
     #[test]
     fn a_window_is_steady_only_if_both_range_and_slope_are_within_their_limits() {
@@ -385,6 +386,29 @@ mod tests {
             let share = window as f64 / pages as f64;
             assert!((0.25..=0.6).contains(&share), "{pages} pages: the window is {share} of the run");
         }
+    }
+
+    /// A checkpoint did not save the length of a round. A drive that went on from it after twenty rounds, when rounds have
+    /// become twice as long, ended its rounds too early, and stated half of their length.
+    #[test]
+    fn a_checkpoint_has_the_length_of_the_rounds() {
+        let (rounds, now) = played(5_000, |_| 1, 1.0);
+        let mut bytes = Vec::new();
+        let mut sink = |chunk: &[u8]| {
+            bytes.extend_from_slice(chunk);
+            Ok(())
+        };
+        let mut out = StateWriter::to(&mut sink);
+        rounds.save_state(&mut out);
+        out.finish().unwrap();
+        let (left, mut bytes) = (bytes.len() as u64, &*bytes);
+        let mut source = |chunk: &mut [u8]| Ok(std::io::Read::read_exact(&mut bytes, chunk)?);
+        let mut restored = Rounds::new(&geometry());
+        restored.load_state(&mut StateReader::of(&mut source, left)).unwrap();
+        let verdict = |of: &Rounds| of.verdict(4096, 10, &now, true, [5_000, 0, 1]).unwrap();
+        assert_eq!(verdict(&restored).round_bytes_min, 2 * 200 * 4096);
+        assert_eq!(verdict(&restored), verdict(&rounds));
+        assert_eq!(restored.due, rounds.due);
     }
 
     #[test]

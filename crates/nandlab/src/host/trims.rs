@@ -55,6 +55,11 @@ impl Trims {
         self.durable.get(&lpn.0).copied()
     }
 
+    /// The LPNs with a durable deallocation, and its sequence number.
+    pub(crate) fn durable(&self) -> impl Iterator<Item = (Lpn, u64)> {
+        self.durable.iter().map(|(&lpn, &sequence)| (Lpn(lpn), sequence))
+    }
+
     /// Makes all deallocations durable. Called when a flush to flash is complete, and before a superblock is erased:
     /// the superblock may hold the newest data of a deallocated unit, and older data in another superblock must not
     /// come back.

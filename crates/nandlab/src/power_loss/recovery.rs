@@ -23,14 +23,14 @@ use super::attempt::{Attempt, PowerFails};
 use super::flush::tear_program;
 use crate::base::geometry::{DieId, LaneId, Lpn, SuperblockId, UnitId};
 use crate::base::huge::Huge;
-use crate::base::units::{Span, transfer_ns};
+use crate::base::units::{Span, Time, transfer_ns};
 use crate::core::Offline;
-use crate::flash::{AgeStamp, DEAD_LPN, Stamp, SuperblockState};
+use crate::flash::{AgeStamp, DEAD_LPN, SHAPES_MAX, Stamp, SuperblockState};
 use crate::ftl::{AllocatedUnit, STREAMS_MAX, StreamId};
 use crate::host::Trims;
 use crate::probe::Probe;
 use crate::sched::{Cause, FlashOp};
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes of OOB that recovery reads per unit: LPN, sequence number, age stamp, number of copybacks and marks.
@@ -50,6 +50,9 @@ pub(crate) struct Found {
 
 /// By LPN: other units with the data of its newest unit ([`Return::copies_in`]).
 type Copies = BTreeMap<u32, Vec<UnitId>>;
+
+/// By die, a number of pages and the time of sensing them.
+type PagesByDie = Vec<(DieId, u64, Span)>;
 
 /// The drive while it is rebuilt from flash.
 pub(crate) struct Return<'a, P: Probe, S> {
@@ -88,6 +91,18 @@ struct InRam {
     is_partial: bool,
 }
 
+/// The numbers of the bits that `of` sets in each word, in ascending order.
+fn bits(words: &[u64], of: impl Fn(usize, u64) -> u64) -> impl Iterator<Item = u32> {
+    words.iter().enumerate().flat_map(move |(number, &word)| {
+        let mut left = of(number, word);
+        std::iter::from_fn(move || {
+            let bit = (left != 0).then(|| left.trailing_zeros())?;
+            left &= left - 1;
+            Some(number as u32 * 64 + bit)
+        })
+    })
+}
+
 impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
     /// The rank by which the newest unit of an LPN is chosen. The unit with the highest sequence number counts. Of
     /// several copies of the same write a whole unit ranks above a partial unit, then a unit corrected later above a
@@ -97,65 +112,186 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         (sequence, !self.core.flash().is_partial(unit), corrected)
     }
 
-    /// Reads the OOB of all programmed units. Units whose data has been deallocated (`trims`) are ignored.
-    pub(crate) fn read_oobs(&self, trims: &Trims) -> Found {
-        let mut found = Found {
-            units: Huge::zeroed(self.core.ftl().map.len() as usize),
-            whole: self
-                .core
-                .flash()
-                .partial_units()
-                .map(|unit| (self.core.flash().lpn(unit).0, unit))
-                .collect(),
-            scanned: vec![0; self.core.geometry().dies as usize],
-            sensed_ns: vec![Span::ZERO; self.core.geometry().dies as usize],
-        };
+    /// Reads the OOB of all programmed units. Units whose data has been deallocated (`trims`) are ignored. `since`: the time of
+    /// the power loss.
+    ///
+    /// The simulation does not look at every unit. A unit of the map before the power loss is the newest one unless another
+    /// one is newer, so only the others are compared. That changes nothing, because recovery would look at all.
+    pub(crate) fn read_oobs(&self, trims: &Trims, since: Time) -> Found {
         let (flash, geometry) = (self.core.flash(), self.core.geometry());
-        let has_partial_units = !found.whole.is_empty();
+        let partial_units: BTreeMap<u32, UnitId> =
+            flash.partial_units().map(|unit| (flash.lpn(unit).0, unit)).collect();
+        let is_known = self.known_superblocks(since);
+        let known = self.known_units(trims, &is_known);
+        let (units, whole) = self.newest_units(trims, known, &is_known, partial_units.clone());
+        if cfg!(debug_assertions) {
+            let nothing = Huge::zeroed(units.len());
+            let (of_all, whole_of_all) =
+                self.newest_units(trims, nothing, &vec![false; is_known.len()], partial_units);
+            assert!(*of_all == *units && whole_of_all == whole, "the map of before has changed the result");
+        }
+        let mut found = Found {
+            units,
+            whole,
+            scanned: vec![0; geometry.dies as usize],
+            sensed_ns: vec![Span::ZERO; geometry.dies as usize],
+        };
+        let mut of_full = [const { None }; SHAPES_MAX];
         for superblock in (0..geometry.superblocks).map(SuperblockId) {
-            self.count_pages(superblock, &mut found);
-            let first = geometry.unit(superblock, 0).0;
-            for unit in flash.programmed(superblock).map(|index| UnitId(first + index)) {
-                let lpn = flash.lpn(unit);
-                if lpn.0 == DEAD_LPN || flash.is_torn(unit) {
-                    continue;
-                }
-                let sequence = self.core.sequence_of(unit);
-                if trims.covers(lpn, sequence) {
-                    continue;
-                }
-                let newest = &mut found.units[lpn.index()];
-                let is_newer = |before: u32| match sequence.cmp(&self.core.sequence_of(UnitId(before))) {
-                    Ordering::Less => false,
-                    Ordering::Equal => self.rank(unit) > self.rank(UnitId(before)),
-                    Ordering::Greater => true,
-                };
-                if newest.checked_sub(1).is_none_or(is_newer) {
-                    *newest = unit.0 + 1;
-                }
-                if has_partial_units
-                    && !flash.is_partial(unit)
-                    && let Some(whole) = found.whole.get_mut(&lpn.0)
-                    && (flash.is_partial(*whole) || self.rank(unit) > self.rank(*whole))
-                {
-                    *whole = unit;
-                }
-            }
+            self.count_pages(superblock, &mut found, &mut of_full);
         }
         found
     }
 
-    /// Counts the programmed pages of a superblock, and the time of sensing them, by die.
-    fn count_pages(&self, superblock: SuperblockId, found: &mut Found) {
-        let (flash, geometry, shape) = (self.core.flash(), self.core.geometry(), self.core.shape(superblock));
-        let end = flash.end(superblock).min(shape.units);
-        for first in (0..end).step_by(geometry.units_per_page as usize) {
-            if flash.is_programmed(superblock, first) {
-                let die = geometry.die_of_unit(superblock, first).index();
-                found.scanned[die] += 1;
-                found.sensed_ns[die] += shape.read_ns(first);
+    /// The superblocks of which the map before the power loss is right: they were full then, and have not been erased since.
+    /// Units of the others may have been queued for one LPN, and programmed for another one by the emergency flush. `since`:
+    /// the time of the power loss.
+    fn known_superblocks(&self, since: Time) -> Vec<bool> {
+        let superblocks = (0..self.core.geometry().superblocks).map(SuperblockId);
+        let is_known = |superblock: SuperblockId| {
+            let of = self.core.superblock(superblock);
+            let is_full = self.core.flash().are_programmed(superblock, self.core.shape(superblock).units);
+            of.state == SuperblockState::Full && of.closed_at < since && is_full
+        };
+        superblocks.map(is_known).collect()
+    }
+
+    /// The part of the map before the power loss that is in the superblocks of `is_known`, without the units that recovery
+    /// would ignore; by LPN, 1 + the PPN of its unit.
+    fn known_units(&self, trims: &Trims, is_known: &[bool]) -> Huge<u32> {
+        let (flash, geometry) = (self.core.flash(), self.core.geometry());
+        let mut units = self.core.ftl().map.entries().clone();
+        for entry in units.iter_mut().filter(|entry| **entry > 0) {
+            if !is_known[geometry.superblock_of(UnitId(*entry - 1)).index()] {
+                *entry = 0;
             }
         }
+        for unit in flash.torn_units() {
+            let lpn = flash.lpn(unit);
+            if let Some(entry) = units.get_mut(lpn.index()).filter(|entry| **entry == unit.0 + 1) {
+                *entry = 0;
+            }
+        }
+        for (lpn, at) in trims.durable() {
+            let entry = &mut units[lpn.index()];
+            if entry.checked_sub(1).is_some_and(|unit| self.core.sequence_of(UnitId(unit)) < at) {
+                *entry = 0;
+            }
+        }
+        units
+    }
+
+    /// Bits of 64 units of a superblock from 64 times `word` on: whether they are programmed or skipped.
+    fn programmed_bits(&self, superblock: SuperblockId, word: usize) -> u64 {
+        let flash = self.core.flash();
+        let (end, first) = (flash.end(superblock).min(self.core.shape(superblock).units), word as u32 * 64);
+        let count = end.saturating_sub(first).min(64);
+        let bits = if count == 64 { !0 } else { (1 << count) - 1 };
+        if flash.are_programmed(superblock, end) {
+            return bits;
+        }
+        (0..count)
+            .filter(|&bit| flash.is_programmed(superblock, first + bit))
+            .fold(0, |bits, bit| bits | 1 << bit)
+    }
+
+    /// By LPN, 1 + the PPN of the newest unit with this LPN, or 0; and by LPN, for those of `whole`, the newest whole unit.
+    /// `units` has those of the map that are in superblocks of `is_known`; the valid units of these superblocks are not compared.
+    fn newest_units(
+        &self,
+        trims: &Trims,
+        mut units: Huge<u32>,
+        is_known: &[bool],
+        mut whole: BTreeMap<u32, UnitId>,
+    ) -> (Huge<u32>, BTreeMap<u32, UnitId>) {
+        let (flash, geometry, ftl) = (self.core.flash(), self.core.geometry(), self.core.ftl());
+        // Of units of the same rank the first one counts.
+        let is_newer = |unit: UnitId, other: UnitId| match self
+            .core
+            .sequence_of(unit)
+            .cmp(&self.core.sequence_of(other))
+        {
+            Ordering::Less => false,
+            Ordering::Equal => (self.rank(unit), Reverse(unit)) > (self.rank(other), Reverse(other)),
+            Ordering::Greater => true,
+        };
+        let is_newer_whole = |unit: UnitId, other: UnitId| {
+            !flash.is_partial(unit) && (flash.is_partial(other) || is_newer(unit, other))
+        };
+        for (&lpn, newest) in &mut whole {
+            if let Some(unit) = units[lpn as usize].checked_sub(1).map(UnitId)
+                && is_newer_whole(unit, *newest)
+            {
+                *newest = unit;
+            }
+        }
+        for superblock in (0..geometry.superblocks).map(SuperblockId) {
+            let first = geometry.unit(superblock, 0).0;
+            let mask = if is_known[superblock.index()] { 0 } else { !0 };
+            let others = |word, valid: u64| (!valid | mask) & self.programmed_bits(superblock, word);
+            for unit in bits(ftl.valid_words(superblock), others).map(|index| UnitId(first + index)) {
+                let lpn = flash.lpn(unit);
+                if lpn.0 == DEAD_LPN || flash.is_torn(unit) || trims.covers(lpn, self.core.sequence_of(unit))
+                {
+                    continue;
+                }
+                let newest = &mut units[lpn.index()];
+                if newest.checked_sub(1).is_none_or(|other| is_newer(unit, UnitId(other))) {
+                    *newest = unit.0 + 1;
+                }
+                if let Some(newest) = whole.get_mut(&lpn.0)
+                    && is_newer_whole(unit, *newest)
+                {
+                    *newest = unit;
+                }
+            }
+        }
+        (units, whole)
+    }
+
+    /// Counts the programmed pages of a superblock, and the time of sensing them, by die. `of_full` has, by shape, what a full
+    /// superblock counts, once there was one.
+    fn count_pages(
+        &self,
+        superblock: SuperblockId,
+        found: &mut Found,
+        of_full: &mut [Option<PagesByDie>; SHAPES_MAX],
+    ) {
+        let (flash, geometry, shape) = (self.core.flash(), self.core.geometry(), self.core.shape(superblock));
+        let is_full = flash.are_programmed(superblock, shape.units);
+        let counted;
+        let by_die = if is_full {
+            let of_shape = &mut of_full[flash.shape_id(superblock).index()];
+            of_shape.get_or_insert_with(|| self.pages_by_die(superblock))
+        } else {
+            counted = self.pages_by_die(superblock);
+            &counted
+        };
+        for &(die, pages, ns) in by_die {
+            // A superblock of one die is on that of its lane, which those of other lanes are not.
+            let die =
+                if geometry.dies_per_lane == 1 { geometry.die_of(geometry.lane_of(superblock)) } else { die };
+            found.scanned[die.index()] += pages;
+            found.sensed_ns[die.index()] += ns;
+        }
+    }
+
+    /// By die, the number of the programmed pages of a superblock and the time of sensing them.
+    fn pages_by_die(&self, superblock: SuperblockId) -> PagesByDie {
+        let (flash, geometry, shape) = (self.core.flash(), self.core.geometry(), self.core.shape(superblock));
+        let mut by_die = PagesByDie::new();
+        let end = flash.end(superblock).min(shape.units);
+        for first in (0..end).step_by(geometry.units_per_page as usize) {
+            if !flash.is_programmed(superblock, first) {
+                continue;
+            }
+            let die = geometry.die_of_unit(superblock, first);
+            match by_die.iter_mut().find(|of| of.0 == die) {
+                Some((_, pages, ns)) => (*pages, *ns) = (*pages + 1, *ns + shape.read_ns(first)),
+                None => by_die.push((die, 1, shape.read_ns(first))),
+            }
+        }
+        by_die
     }
 
     /// Reads all OOBs, page by page, which is one step: it takes the time of the slowest die or channel.
@@ -442,7 +578,12 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
     /// Reads the page of a unit, which is a step.
     fn read(&mut self, unit: UnitId) -> Result<(), PowerFails> {
         let (die, ns) = (self.die_of_unit(unit), self.time_of_read(unit));
-        self.attempt.begin(die, ns)
+        self.attempt.begin(die, ns)?;
+        // As its programs.
+        let shape = self.core.flash().shape_id(self.core.geometry().superblock_of(unit));
+        self.core.count_ended(FlashOp::Read, Cause::Flush, shape);
+        self.attempt.recovery.read_pages += 1;
+        Ok(())
     }
 
     fn die_of_unit(&self, unit: UnitId) -> DieId {

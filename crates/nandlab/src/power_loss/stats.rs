@@ -108,6 +108,8 @@ pub struct Recovery {
     pub ns: Span,
     /// Pages whose OOB was read.
     pub scanned_pages: u64,
+    /// Pages read as a whole, to complete partial units and to make room for that.
+    pub read_pages: u64,
     /// Partial units of the emergency flush, completed with the missing sectors from older units.
     pub merged_pages: u32,
     /// Superblocks erased because their erase was torn, or because they had only copies of units and free superblocks
@@ -172,6 +174,9 @@ counters! {
         pub torn_erases: u64, sum of erases;
         /// Pages whose OOB was read in recovery.
         pub scanned_pages: u64, sum of pages;
+        /// Pages that recovery read as a whole, to complete partial units and to make room for that. They are among the reads
+        /// of the cause `flush`; the pages of `scanned_pages` are not.
+        pub read_pages: u64, sum of pages;
         /// Partial units of the emergency flush that recovery completed with the missing sectors from older units.
         pub merged_pages: u64, sum of pages;
         /// Superblocks that recovery erased because their erase was torn, or because they had only copies of units and
@@ -229,6 +234,7 @@ impl PowerLoss {
             torn_programs: self.torn_programs.into(),
             torn_erases: self.torn_erases.into(),
             scanned_pages: recovery.scanned_pages,
+            read_pages: recovery.read_pages,
             merged_pages: recovery.merged_pages.into(),
             erased_blocks: recovery.erased_blocks.into(),
             closed_blocks: recovery.closed_blocks.into(),
@@ -433,6 +439,7 @@ value! {
 }
 value! {
     Recovery {
-        ns, scanned_pages, merged_pages, erased_blocks, closed_blocks, stale_translation_pages, cuts, torn_erases, torn_programs
+        ns, scanned_pages, read_pages, merged_pages, erased_blocks, closed_blocks, stale_translation_pages, cuts, torn_erases,
+        torn_programs
     }
 }

@@ -117,7 +117,7 @@ fn begin(
     let ftl = setup.ftl(core.geometry(), core.flash());
     let mut power = Return { core: Offline::new(core), schemes, is_guarded, attempt };
     power.end_erases()?;
-    let mut found = power.read_oobs(trims);
+    let mut found = power.read_oobs(trims, Time::START);
     power.scan(&found, 0.0)?;
     power.core.forget_operations(ftl);
     power.rebuild_map(&mut found);
@@ -474,7 +474,7 @@ fn copies_are_taken_back_from_partly_programmed_superblocks_before_full_superblo
     let (mut others, mut attempt) = (Others::default(), attempt(None));
     let (schemes, attempted) = (&mut others, &mut attempt);
     let mut power = Return { core: Offline::new(&mut core), schemes, is_guarded: false, attempt: attempted };
-    let mut found = power.read_oobs(&Trims::default());
+    let mut found = power.read_oobs(&Trims::default(), Time::START);
     let newest = |found: &recovery::Found| [0, 3, 4, 5].map(|lpn| found.units[lpn] - 1);
     assert_eq!(newest(&found), [4, 7, 0, 1]);
     power.take_back_copies(&mut found).expect("power is on");

@@ -13,6 +13,7 @@ use nandlab::flash::{AgeStamp, Stamp};
 use nandlab::host::{Op, Oracle};
 use nandlab::power_loss::PowerLoss;
 use nandlab::power_loss::RecoveryCut;
+use nandlab::sched::{Cause, FlashOp};
 
 const PAGE: u64 = 4096;
 const TRANSFER: u64 = 10_240;
@@ -357,6 +358,9 @@ fn a_partially_flushed_unit_is_merged_in_recovery() {
     drive.completions();
     let recovery = loss.recovery.unwrap();
     assert_eq!((loss.flushed_pages, recovery.merged_pages, recovery.scanned_pages), (1, 1, 2));
+    // The partial page and the older one are read; the flush itself reads nothing.
+    assert_eq!(recovery.read_pages, 2);
+    assert_eq!(drive.stats().flash[FlashOp::Read as usize][Cause::Flush as usize], 2);
     // Two OOBs and two pages are read. The merged page goes to an LSB page, because the wordline of the flushed page is
     // full.
     let read = 50_000 + TRANSFER;
@@ -398,6 +402,9 @@ fn a_cut_in_recovery_tears_the_step_that_ends_after_it() {
         assert_eq!(recovery.ns.ns(), cut + end + more * oob);
         let scanned_before = if cut < 2 * oob { 0 } else { 2 };
         assert_eq!(recovery.scanned_pages, scanned_before + 2 + more);
+        // A read that power has torn does not count.
+        let read_before = [2 * oob + read, programs].iter().filter(|&&end| cut >= end).count() as u64;
+        assert_eq!(recovery.read_pages, read_before + 2);
         let down_ns = drive.stats().power.down_ns;
         assert_eq!(down_ns, off - loss.at + recovery.ns);
         let unit = drive.ftl().map.get(Lpn(0)).unwrap();
