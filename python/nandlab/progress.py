@@ -99,8 +99,8 @@ class _Rate:
             self.share_per_s = (share_end - share) / (end_s - begin_s)
 
 
-def bar_console() -> Console:
-    """A console of rich on stderr, for progress bars, that prints every text through `visible`."""
+def rich_console(*, stderr: bool = True) -> Console:
+    """A console of rich, for what moves on the screen, that prints every text through `visible`."""
     from rich.console import Console, ConsoleOptions, RenderableType
     from rich.segment import Segment
 
@@ -111,7 +111,7 @@ def bar_console() -> Console:
             for segment in super().render(renderable, options):
                 yield segment if segment.control else Segment(visible(segment.text), segment.style)
 
-    return VisibleConsole(stderr=True)
+    return VisibleConsole(stderr=stderr, highlight=False)
 
 
 def _make_bar() -> Progress:
@@ -130,7 +130,7 @@ def _make_bar() -> Progress:
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
         Facts(table_column=Column(no_wrap=True, overflow="ellipsis")),
-        console=bar_console(),
+        console=rich_console(),
         transient=True,
     )
 

@@ -14,7 +14,7 @@ from conftest import SPEC
 from nandlab import cli
 from nandlab.console import Console, Table, escape
 from nandlab.errors import shown, visible, visible_data
-from nandlab.progress import bar_console
+from nandlab.progress import rich_console
 from study_lab import BASE, STUDY
 
 #: Sets the title of the window, clears the screen, turns the text around, and begins a sequence with a C1 code.
@@ -130,7 +130,7 @@ def test_a_console_prints_texts_in_any_part_visibly() -> None:
         console.print(part)
     assert "\x1b[31m" in out.getvalue(), "the console has no styles"
     assert [c for c in STYLE.sub("", out.getvalue()) if not c.isprintable() and c != "\n"] == []
-    bars = bar_console()
+    bars = rich_console()
     with bars.capture() as captured:
         bars.print(HOSTILE)
     assert [c for c in STYLE.sub("", captured.get()) if not c.isprintable() and c != "\n"] == []

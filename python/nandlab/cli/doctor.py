@@ -28,7 +28,7 @@ _FOR = {
     "pandas": "tables as pandas data frames",
     "polars": "tables in Python, reports, studies",
     "pydantic": "study files",
-    "rich": "progress bars on the screen",
+    "rich": "progress bars and `nandlab live top`",
     "scipy": "calibrations",
     "vl-convert-python": "figures",
 }

@@ -88,15 +88,15 @@ def _mark(options: argparse.Namespace) -> End:
 
 
 def _top(options: argparse.Namespace) -> End:
-    from nandlab.cli.output import make_console
     from nandlab.cli.top import watch
+    from nandlab.progress import rich_console
 
     every_s = nanoseconds("--every", options.every) * 1e-9
     if options.times is not None and options.times < 1:
         raise OutputError(f"--times: {options.times} is below 1")
     drive = live.Drive(options.socket or _only())
     try:
-        watch(drive, make_console(), every_s=every_s, times=options.times)
+        watch(drive, rich_console(stderr=False), every_s=every_s, times=options.times)
     except KeyboardInterrupt:
         # That is how it is ended.
         return End()

@@ -89,13 +89,13 @@ def _make_bars() -> Progress:
     from rich.progress import BarColumn, Progress, TextColumn
     from rich.table import Column
 
-    from nandlab.progress import bar_console
+    from nandlab.progress import rich_console
 
     return Progress(
         TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis")),
         BarColumn(bar_width=24),
         TextColumn("{task.fields[facts]}", table_column=Column(no_wrap=True, overflow="ellipsis")),
-        console=bar_console(),
+        console=rich_console(),
         transient=True,
     )
 
