@@ -31,15 +31,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from nandlab import _core, units
+from nandlab import _core
 from nandlab.errors import OutputError, os_error_text, shown
 
 #: The folder of this package.
 _PACKAGE = Path(__file__).parent
 
-#: About the time of a call that picks a victim among 512 blocks in numpy, in microseconds; the page on policies in
-#: Python has the measured times.
-_CALL_US = 20
 
 #: A class that decides for a slot.
 _Class = TypeVar("_Class", bound=type)
@@ -373,20 +370,6 @@ def _import_error(path: Path, error: Exception) -> str:
     line = frames[-1].lineno if frames else getattr(error, "lineno", None)
     where = f"{path}:{line}" if line else str(path)
     return f"{where}: {type(error).__name__}: {error}\n  remedy: correct the file"
-
-
-def cost_of_pts(spec: _core.Spec) -> str | None:
-    """What a policy in Python costs in preconditioning by `pts`, as a note; `None` for a spec without both."""
-    victims = spec.pts_victims
-    named = [*((policy.slot, policy.name) for policy in spec.policies), *spec.unloaded]
-    names = [name for slot, name in named if slot == "gc.victim"]
-    if victims is None or not names:
-        return None
-    least_s = units.number(victims * _CALL_US * 1e-6)
-    return (
-        f'precondition.method = "pts" picks more than {units.count(victims)} victims before the run, each by a call of '
-        f'gc.victim = "{names[0]}": {least_s} s at {_CALL_US} us a call, times the write amplification'
-    )
 
 
 def packed(policies: list[_core.Policy]) -> bytes | None:

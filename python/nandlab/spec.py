@@ -15,10 +15,14 @@ from nandlab import _core, memory
 from nandlab._core import Spec
 from nandlab._types import PolicyRow
 from nandlab.errors import OutputError, os_error_text, shown
-from nandlab.units import size
+from nandlab.units import count, number, size
 
 #: The most bytes of a spec that are read, since a device may have no end. The core has the same limit for a text.
 _BYTES_MAX = 1 << 20
+
+#: About the time of a call that picks a victim among 512 blocks in numpy, in microseconds; the page on policies in
+#: Python has the measured times.
+_CALL_US = 20
 
 __all__ = ["Fit", "Sets", "Spec", "fit", "load", "policies", "presets", "read_spec", "schema", "version"]
 
@@ -174,6 +178,20 @@ def _near(path: Path) -> str:
     if not path.parent.exists():
         return f"\n  remedy: check the path: the directory {shown(path.parent)} does not exist"
     return "\n  remedy: check the path"
+
+
+def cost_of_pts(spec: Spec) -> str | None:
+    """What a policy in Python costs in preconditioning by `pts`, as a note; `None` for a spec without both."""
+    victims = spec.pts_victims
+    named = [*((policy.slot, policy.name) for policy in spec.policies), *spec.unloaded]
+    names = [name for slot, name in named if slot == "gc.victim"]
+    if victims is None or not names:
+        return None
+    least_s = number(victims * _CALL_US * 1e-6)
+    return (
+        f'precondition.method = "pts" picks more than {count(victims)} victims before the run, each by a call of '
+        f'gc.victim = "{names[0]}": {least_s} s at {_CALL_US} us a call, times the write amplification'
+    )
 
 
 class Fit(NamedTuple):

@@ -13,7 +13,7 @@ use nandlab::base::units::{SECOND, Span, Time};
 use nandlab::drive::spec::PreconditionSpec;
 use nandlab::drive::{Completion, Failure, SaveError};
 use nandlab::host::{FailReason, Op, Oracle, Request, Tag};
-use nandlab::report::{RunFacts, Taps, power, smart, summary};
+use nandlab::report::{RunFacts, power, smart, summary};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -66,9 +66,10 @@ impl Drive {
         let spec = spec.loaded.spec.clone();
         interruptible(py, |stop| {
             let unit_bytes = spec.geometry().unit_bytes;
-            let observe = |taps: Taps| if versions { taps.with(Versions::new(unit_bytes)) } else { taps };
-            let mut any = AnyDrive::new(&spec, &policies, verify, 0, observe)
-                .map_err(|error| RunError::new_err(error.to_string()))?;
+            let mut any = AnyDrive::new(&spec, &policies, verify, 0, |taps| {
+                if versions { taps.with(Versions::new(unit_bytes)) } else { taps }
+            })
+            .map_err(|error| RunError::new_err(error.to_string()))?;
             if let PreconditionSpec::Load(path) = &spec.precondition {
                 let failed =
                     |e: &dyn std::fmt::Display| RunError::new_err(format!("{}: {e}", path.display()));

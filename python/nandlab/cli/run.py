@@ -12,7 +12,7 @@ from nandlab import units
 from nandlab.cli.app import End, Parser, stop
 from nandlab.cli.output import fail, load_policies, make_console, say_data, show_reading, show_title, warn_of_others
 from nandlab.errors import OutputError
-from nandlab.spec import read_spec
+from nandlab.spec import cost_of_pts, read_spec
 
 if TYPE_CHECKING:
     from nandlab.console import Console
@@ -100,8 +100,6 @@ def run(options: argparse.Namespace) -> End:
         for note in jobs.notes():
             fail(f"fio: {note}")
     if checked.policies:
-        from nandlab.python_policies import cost_of_pts
-
         cost = cost_of_pts(checked)
         if cost is not None:
             fail(f"note: {cost}")

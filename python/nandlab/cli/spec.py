@@ -79,8 +79,6 @@ def _check(options: argparse.Namespace) -> End:
     if not options.names:
         raise OutputError("name a spec to check, such as examples/demo.toml")
     load_policies(options)
-    from nandlab.python_policies import cost_of_pts
-
     rows, lines = [], []
     problems, notes = [], []
     for file in map(Path, options.names):
@@ -110,7 +108,7 @@ def _check(options: argparse.Namespace) -> End:
             notes.append(
                 f'note: {file}: {slot} = "{name}": not loaded, parameters unchecked; name its file with --policy FILE'
             )
-        cost = cost_of_pts(checked)
+        cost = spec.cost_of_pts(checked)
         if cost is not None:
             notes.append(f"note: {file}: {cost}")
     if options.json:
