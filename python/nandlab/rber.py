@@ -38,7 +38,7 @@ SUFFIXES = (".html", ".svg", ".pdf", ".png", ".csv")
 _CURVE = 300
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Reliability:
     """RBER and read level by page kind, retention and P/E cycles, and the latency of each read level.
 
@@ -68,6 +68,10 @@ class Reliability:
     #: `decode_us`, and the latency of a page read on an idle drive, with command and off-chip path: `direct_us` when
     #: the first try uses this level, `full_us` and `incremental_us` for all tries from level 1 up, by `ecc.retry`.
     levels: Columns
+
+    def __repr__(self) -> str:
+        shape = f"{len(self.kinds)} page kinds x {len(self.retention_s)} ages x {len(self.pe_cycles)} P/E cycles"
+        return f"<Reliability of {shape}: RBER {self.rber.min():.2e} to {self.rber.max():.2e}>"
 
     @property
     def columns(self) -> Columns:

@@ -84,3 +84,25 @@ def test_without_the_extra_there_is_a_text(shown, monkeypatch):
         assert one._repr_mimebundle_().keys() == {"text/plain"}
     with pytest.raises(nandlab.OutputError, match=r"nandlab\[figures\]"):
         shown["run"].plot.waf()
+
+
+def test_other_results_are_short_texts(tmp_path):
+    study = nandlab.Study.from_dict(
+        {
+            "study": {"title": "T", "question": "Q"},
+            "base": {
+                "drive": {"channels": 1, "blocks_per_plane": 48},
+                "workload.synthetic": {"requests": 300, "read_fraction": 0.5, "size": "4KiB", "address": "uniform"},
+            },
+            "variants": {"a": {}, "b": {"set": {"gc.victim": "fifo"}}},
+        }
+    )
+    results = [
+        study.run(tmp_path / "s", workers=1),
+        nandlab.reliability(
+            '[ecc]\nlevels = "laldpc"\n[reliability]\nrber = "vth"\n', pe_cycles=[1000], retention=["1d"]
+        ),
+        nandlab.codec(size=2048, references=[1], frames=250, out=tmp_path / "c", workers=1),
+    ]
+    for result, begin in zip(results, ("<StudyResult ", "<Reliability of 1 page", "<CodecResult 8/9"), strict=True):
+        assert repr(result).startswith(begin) and repr(result).count("\n") < LINES and len(repr(result)) < 400

@@ -75,7 +75,7 @@ class Compared:
         return self.predicted / self.measured - 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Calibration:
     """The result of a calibration."""
 
@@ -93,6 +93,11 @@ class Calibration:
     candidates: int
     notes: tuple[str, ...]
     spec_text: str
+
+    def __repr__(self) -> str:
+        lines = [f"<Calibration {self.name}: {len(self.fitted)} values fitted, {len(self.held_out)} held out>"]
+        lines += [f"{one.key.name} = {one.key.shown(one.value)}, {one.determined}" for one in self.keys[:8]]
+        return "\n".join(lines)
 
     @property
     def fitted(self) -> list[Compared]:

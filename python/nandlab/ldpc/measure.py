@@ -92,7 +92,7 @@ class Mixture:
         return float(self.rates[self.known].min()) if self.known.any() else math.nan
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CodecResult:
     """What was measured of a code."""
 
@@ -106,6 +106,10 @@ class CodecResult:
     mixture: Mixture | None
     parts_done: int
     parts_kept: int
+
+    def __repr__(self) -> str:
+        found = ", ".join(f"{curve.references}: {curve.boundary:.5f}" for curve in self.curves)
+        return f"<CodecResult {self.name}, {self.placement}; boundaries by references: {found}>"
 
     def to_dict(self) -> dict[str, object]:
         """The result as JSON."""

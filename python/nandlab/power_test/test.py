@@ -71,7 +71,7 @@ class Cut:
     lost_units: list[dict[str, Any]] = field(default_factory=list)
 
 
-@dataclass
+@dataclass(repr=False)
 class PowerTest:
     """The result of a power test."""
 
@@ -97,6 +97,10 @@ class PowerTest:
     check: str
     #: What the image of a cut is made from again.
     repeat: dict[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        broken = ", ".join(f"{number} by {verdict}" for verdict, number in self.verdicts().items())
+        return f"<PowerTest {self.path}: {len(self.cuts)} cuts of {self.drive}; broken: {broken or 'none'}>"
 
     @property
     def broken(self) -> list[Cut]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from nandlab.reporting.chart import Figure
 
 
-@dataclass
+@dataclass(repr=False)
 class StudyResult:
     """The result of a study."""
 
@@ -61,6 +62,12 @@ class StudyResult:
     runs_lost: int
     _frames: dict[str, pl.DataFrame]
     _charts: dict[str, Figure]
+
+    def __repr__(self) -> str:
+        verdicts = Counter(claim["verdict"] for claim in self.claims)
+        judged = ", ".join(f"{number} {verdict}" for verdict, number in verdicts.items())
+        lines = [f"<StudyResult {self.path}: {len(self.results)} runs>", *([f"claims: {judged}"] if judged else [])]
+        return "\n".join(lines)
 
     @property
     def report(self) -> Path:
