@@ -102,7 +102,6 @@ def test_other_results_are_short_texts(tmp_path):
         nandlab.reliability(
             '[ecc]\nlevels = "laldpc"\n[reliability]\nrber = "vth"\n', pe_cycles=[1000], retention=["1d"]
         ),
-        nandlab.codec(size=2048, references=[1], frames=250, out=tmp_path / "c", workers=1),
     ]
-    for result, begin in zip(results, ("<StudyResult ", "<Reliability of 1 page", "<CodecResult 8/9"), strict=True):
+    for result, begin in zip(results, ("<StudyResult ", "<Reliability of 1 page"), strict=True):
         assert repr(result).startswith(begin) and repr(result).count("\n") < LINES and len(repr(result)) < 400
