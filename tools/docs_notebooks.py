@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import html
 import io
 import json
 import linecache
@@ -108,4 +107,4 @@ def _block(markup: str) -> str:
 
 if __name__ == "__main__":
     for one in sys.argv[1:] or names():
-        print(html.unescape(page(one)))
+        print(page(one))

@@ -26,8 +26,8 @@ def build(folder: Path) -> tuple[Path, Path]:
     """The wheel and the source distribution."""
     command = [sys.executable, "-m", "maturin", "build", "--release", "--locked", "--sdist", "--out", str(folder)]
     subprocess.run(command, cwd=ROOT, check=True)
-    (wheel,) = folder.glob("*.whl")
-    (source,) = folder.glob("*.tar.gz")
+    (wheel,) = folder.glob("nandlab-*.whl")
+    (source,) = folder.glob("nandlab-*.tar.gz")
     return wheel, source
 
 
@@ -77,7 +77,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     folder = parser.parse_args().folder
     folder.mkdir(parents=True, exist_ok=True)
-    for old in (*folder.glob("*.whl"), *folder.glob("*.tar.gz")):
+    for old in (*folder.glob("nandlab-*.whl"), *folder.glob("nandlab-*.tar.gz")):
         old.unlink()
     wheel, source = build(folder)
     if sys.platform == "linux":

@@ -75,13 +75,21 @@ def requests_of(table: Any) -> dict[str, NDArray[Any]]:
     missing = [name for name in ("op", "offset", "length") if name not in arrays]
     if missing:
         raise ValueError(f"no column {missing[0]!r}: requests have the columns op, offset and length")
+    if arrays["op"].ndim != 1:
+        raise ValueError("column 'op': expected one value for each request")
     arrays["op"] = _numbers_of_operations(arrays["op"])
     found = {}
     for name, column in arrays.items():
         if column.ndim != 1 or len(column) != len(arrays["op"]):
             raise ValueError(f"column {name!r}: expected one value for each of the {len(arrays['op'])} requests")
-        if column.dtype.kind not in "uib" and not (column.dtype.kind == "f" and np.all(column == np.floor(column))):
-            raise ValueError(f"column {name!r}: expected whole numbers, found {column.dtype}")
+        if column.dtype == object:
+            # A frame of pandas has such columns where a value was missing.
+            column = np.array(column.tolist())
+        is_broken = column != np.floor(column) if column.dtype.kind == "f" else np.zeros(0, bool)
+        broken = np.flatnonzero(is_broken)
+        if column.dtype.kind not in "uibf" or len(broken):
+            found_there = f"{column[int(broken[0])]} of request {int(broken[0])}" if len(broken) else column.dtype
+            raise ValueError(f"column {name!r}: expected whole numbers, found {found_there}")
         most = (1 << 53) if name in ("offset", "length", "arrival_ns") else np.iinfo(COLUMNS[name]).max
         beyond = np.flatnonzero((column < 0) | (column > most))
         if len(beyond):
@@ -122,8 +130,12 @@ def trace_of(table: Any) -> RequestTrace:
     frame = pl.DataFrame({name: columns[name] for name in map(_TRACED.__getitem__, times)})
     content = frame.write_csv(include_header=False).encode()
     described = ", ".join(times) + "; separator=comma" + ("" if "arrival_ns" in columns else "; time=none")
+    if not len(frame):
+        raise ValueError("there are no requests")
     name = f"{REQUESTS}{hashlib.sha256(content).hexdigest()[:12]}.csv"
     sets: dict[str, object] = {"workload.trace": name, "workload.format": {"columns": described}}
+    if "arrival_ns" in columns:
+        sets["workload.arrival"] = "trace"
     return RequestTrace(name, content, sets)
 
 
@@ -163,8 +175,9 @@ def _numbers_of_operations(column: NDArray[Any]) -> NDArray[Any]:
             raise ValueError(f"column 'op': {column[index]} of request {index} is no number from 0 to {len(OPS) - 1}")
         return column
     numbers = np.full(len(column), len(OPS), dtype=np.uint8)
+    names = column.astype(str)
     for number, name in enumerate(OPS):
-        numbers[column == name] = number
+        numbers[names == name] = number
     unknown = np.flatnonzero(numbers == len(OPS))
     if len(unknown):
         index = int(unknown[0])

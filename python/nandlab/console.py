@@ -26,7 +26,7 @@ _STYLES = {
     "cyan": "36",
     "bold red": "1;31",
 }
-_MARK = re.compile(r"\\(\[)|\[(/|" + "|".join(_STYLES) + r")\]")
+_MARK = re.compile(r"\\([\\\[])|\[(/|" + "|".join(_STYLES) + r")\]")
 #: Columns between two columns of a table.
 _GAP = 2
 #: A column of text is not made narrower than this.
@@ -35,7 +35,7 @@ _NARROWEST = 8
 
 def escape(text: str) -> str:
     """A text whose brackets select no style."""
-    return text.replace("[", r"\[")
+    return text.replace("\\", r"\\").replace("[", r"\[")
 
 
 class Styled(NamedTuple):

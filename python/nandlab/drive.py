@@ -87,18 +87,18 @@ class CachePages(NamedTuple):
 class Drive:
     """A simulated drive, preconditioned as its spec says.
 
-    Offsets and lengths are bytes. Only `advance`, `run_until_idle` and `cut_power` advance the simulated time. Ctrl-C
-    interrupts `advance` and `run_until_idle` between two events, and the drive can continue afterwards. A drive that
-    cannot continue, although it is not worn out, shows a bug in nandlab: from then on every method that simulates
-    raises `RunError`, whose text says what to report. One thread at a time may call a drive; a call while another
-    thread is in one raises `RunError`.
+    Offsets and lengths are bytes. Only `advance`, `run_until_idle`, `cut_power` and `submit_many` with arrivals or a
+    queue depth advance the simulated time. Ctrl-C interrupts `advance` and `run_until_idle` between two events, and the
+    drive can continue afterwards. A drive that cannot continue, although it is not worn out, shows a bug in nandlab:
+    from then on every method that simulates raises `RunError`, whose text says what to report. One thread at a time may
+    call a drive; a call while another thread is in one raises `RunError`.
     """
 
     def __init__(self, spec: _core.Spec, *, verify: bool = False, versions: bool = False) -> None:
         """Build and precondition the drive of a spec.
 
         `verify` checks every read against a reference model of the drive, which is slower. With `versions` the
-        completion of a read says which writes it returned; this takes 16 bytes of memory for each write. Raises
+        completion of a read says which writes it returned; this takes up to 48 bytes of memory for each write. Raises
         `RunError` when the drive does not fit into memory.
         """
         memory.check(spec, verify)

@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 MARKER = "nandlab-result.json"
 REPORT = "report.html"
 _FORMAT = 2
-#: The file whose digest is not in the marker, since two runs of one spec differ in it.
 #: The first characters of the name of the trace of a run of `requests`.
 REQUESTS = "requests-"
+#: The file whose digest is not in the marker, since two runs of one spec differ in it.
 _MEASURED = "sim.json"
 
 #: The logs of `smart.json` by name: attributes by name.

@@ -82,17 +82,19 @@ def run(
 
     `spec` is a path, TOML text, a mapping or a `Spec` (see `load`); `sets` overrides keys and leaves a `Spec`
     unchanged.
-    `requests` replaces the workload: a data frame of polars or pandas, an Arrow table, a structured numpy array or a
-    mapping of arrays, with the columns `op`, `offset`, `length` and perhaps `arrival_ns`, as `Drive.submit_many` has
-    them. Without arrivals they come as `workload.arrival` says, else in a closed loop at queue depth 32. The result
-    directory then has them as a trace, which its spec names. `progress` is called about ten times per second; when it
+    `requests` replaces the source of the workload: a data frame of polars or pandas, an Arrow table, a structured numpy
+    array or a mapping of arrays, with the columns `op`, `offset`, `length` and perhaps `arrival_ns`, as
+    `Drive.submit_many` has them; the first arrival is the start. Without arrivals the requests come as
+    `workload.arrival` says, by default in a closed loop at queue depth 32. The other keys of [workload], such as
+    `repeat` and `warm_up`, keep their values. The result directory has the requests as a trace, which its spec names.
+    `progress` is called about ten times per second; when it
     returns `False`, the run stops, and the result covers the requests that have ended (`result.complete` is `False`).
     `verify` checks every read against a reference model of the drive, which is slower. `save_drive` is the file for a
     snapshot of the preconditioned drive. `force` replaces a directory with other files at `out`, and any file at
     `save_drive`. `name` is the name of the run, by default that of the spec's file.
 
-    Raises `SpecError`, `TraceError`, `RunError` or `OutputError`, and `nandlab.simulate.Stopped` when `progress` stops
-    the run before its first request or in its warm-up.
+    Raises `SpecError`, `TraceError`, `RunError` or `OutputError`; `ValueError` or `TypeError` for a table that is no
+    requests; and `nandlab.simulate.Stopped` when `progress` stops the run before its first request or in its warm-up.
     """
     if name is None:
         name = "run" if isinstance(spec, (Spec, Mapping)) or not str(spec).endswith(".toml") else Path(spec).stem
@@ -133,7 +135,11 @@ def _workload(
 
     trace = trace_of(requests)
     with TemporaryDirectory() as folder:
-        yield beside_trace(with_sets([*set_arguments(sets), *set_arguments(trace.sets)]), trace, Path(folder)), trace
+        checked = with_sets([*set_arguments(trace.sets), *set_arguments(sets)])
+        try:
+            yield beside_trace(checked, trace, Path(folder)), trace
+        except _core.TraceError as error:
+            raise _core.TraceError(str(error).replace(folder + os.sep, "")) from None
 
 
 def is_recording(path: str | os.PathLike[str]) -> bool:

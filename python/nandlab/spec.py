@@ -114,8 +114,11 @@ def toml_text(values: Mapping[str, object], *, dotted: bool = True) -> str:
     keys."""
     lines = []
     for name, value in values.items():
-        names = name.split(".") if dotted else [name]
-        lines.append(f"{'.'.join(map(_toml_key, names))} = {toml_value(value)}\n")
+        names = str(name).split(".") if dotted else [str(name)]
+        try:
+            lines.append(f"{'.'.join(map(_toml_key, names))} = {toml_value(value)}\n")
+        except TypeError as error:
+            raise TypeError(f"{name}: {error}") from None
     return "".join(lines) or "\n"
 
 
@@ -151,7 +154,7 @@ def _read_text(path: Path) -> str:
 
 def is_setting(word: str) -> bool:
     """Whether a word of a command line has the form of an override: `gc.victim=fifo`."""
-    return re.match(r"[a-z_]+\.[a-z_]+[\w.-]*=", word) is not None
+    return re.match(r"(seed|[a-z_]+\.[a-z_]+[\w.-]*)=", word) is not None
 
 
 def _near(path: Path) -> str:

@@ -119,7 +119,8 @@ def test_kinds_of_tables():
             return pl.DataFrame(requests).__arrow_c_stream__(requested_schema)
 
     lists = {name: column.tolist() for name, column in requests.items()}
-    tables = [requests, numbers, records, lists, pl.DataFrame(requests), pd.DataFrame(requests), Arrow()]
+    objects = pd.DataFrame(requests).astype(object)
+    tables = [objects, requests, numbers, records, lists, pl.DataFrame(requests), pd.DataFrame(requests), Arrow()]
     found = []
     for table in tables:
         drive = nandlab.Drive(nandlab.load(TRACED))
@@ -137,7 +138,12 @@ def test_kinds_of_tables():
         ({"op": ["read", "erase"]}, ValueError, "'erase' of request 1 is none of read, write, trim, flush"),
         ({"op": [0, 4]}, ValueError, "4 of request 1 is no number from 0 to 3"),
         ({"offset": [0, -4096]}, ValueError, "-4096 of request 1 is not from 0"),
-        ({"offset": [0, 0.5]}, ValueError, "expected whole numbers, found float64"),
+        ({"offset": [0, 0.5]}, ValueError, "expected whole numbers, found 0.5 of request 1"),
+        ({"offset": [0, float("nan")]}, ValueError, "found nan of request 1"),
+        ({"offset": ["a", "b"]}, ValueError, "expected whole numbers, found <U1"),
+        ({"op": "write"}, ValueError, "column 'op': expected one value for each request"),
+        ({"op": [["read", "write"]]}, ValueError, "column 'op': expected one value for each request"),
+        ({"op": pd.array(["read", None], dtype="string")}, ValueError, "'<NA>' of request 1 is none of"),
         ({"offset": [0]}, ValueError, "one value for each of the 2 requests"),
         ({"placement": [0, 1 << 16]}, ValueError, "65536 of request 1 is not from 0 to 65535"),
         ({"offset": [0, 1 << 50]}, nandlab.RunError, "request 1 of the batch"),
@@ -228,6 +234,17 @@ def test_requests_without_times_and_files_of_the_spec(tmp_path):
     (tmp_path / "d.toml").write_text(SPEC + '[precondition]\nload = "saved.drive"\n')
     ran = nandlab.run(tmp_path / "d.toml", requests=requests)
     assert "queue_depth = 32" in ran.spec_toml and ran.summary.requests == 500
+    # Arrivals of the requests come before that of the spec.
+    timed = nandlab.run(TRACED + "[workload]\narrival = { iops = 1e6 }\n", requests=batch(500))
+    assert timed.summary.duration_s > 0.0998
+    assert (
+        nandlab.run(TRACED, requests=batch(9), sets={"workload.arrival": {"queue_depth": 1}}).summary.duration_s < 0.05
+    )
+    with pytest.raises(ValueError, match="there are no requests"):
+        nandlab.run(TRACED, requests={"op": [], "offset": [], "length": []})
+    with pytest.raises(nandlab.TraceError) as refused:
+        nandlab.run(TRACED, requests=requests | {"length": [0] * 500})
+    assert "/tmp" not in str(refused.value) and "requests-" in str(refused.value)
     slow = nandlab.run(TRACED + "[workload]\narrival = { iops = 100 }\n", requests=requests)
     assert slow.summary.duration_s > 4.9
     with pytest.raises(ValueError, match=r"column 'fua': .* nandlab.Drive.submit_many takes the others"):

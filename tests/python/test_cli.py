@@ -62,7 +62,10 @@ def test_set_overrides_a_key(command, spec_file):
 
 
 def test_settings_after_the_spec_need_no_option(command, spec_file):
-    for words in (["workload.synthetic.requests=77"], ["--json", "workload.synthetic.requests=77", "drive.op=0.3"]):
+    for words in (
+        ["seed=3", "workload.synthetic.requests=77"],
+        ["--json", "workload.synthetic.requests=77", "drive.op=0.3"],
+    ):
         done = command("run", spec_file, *words)
         assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["requests"] == 77
@@ -287,6 +290,7 @@ def test_the_completion_is_installed_once_and_completes(command, tmp_path):
         ("trace c", {"convert "}),
         ("run x.toml --sa", {"--save-drive "}),
         ("run x.toml --set gc.vi", {"gc.victim="}),
+        ("run x.toml --set workload.synthetic.req", {"workload.synthetic.requests="}),
         ("run x.toml --set gc.victim=f", {"gc.victim=fifo "}),
         ("life x.toml --set drive.cell=", {"drive.cell=slc", "drive.cell=mlc", "drive.cell=tlc"}),
         ("run x.toml --set timing.multi_plane=t", {"timing.multi_plane=true "}),

@@ -47,6 +47,7 @@ def test_a_chart_in_a_cell_and_in_files(shown, tmp_path, chart):
     forms = made._repr_mimebundle_(include=None)
     assert forms["image/svg+xml"].startswith("<svg")
     assert sum(len(form if isinstance(form, str) else json.dumps(form)) for form in forms.values()) < CELL_BYTES
+    assert VEGALITE in forms or chart == "timeline"
     if VEGALITE in forms:
         assert forms[VEGALITE]["$schema"].endswith("/v5.json")
         # The specification is one of that version.

@@ -115,9 +115,6 @@ impl Bins {
 /// The number of bins of the valid shares of superblocks.
 pub const SHARES: usize = 10;
 
-/// The connections of a snapshot at most.
-pub const CLIENTS_MAX: usize = 64;
-
 /// What a connection has asked for so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Client {

@@ -88,9 +88,11 @@ class Parser(argparse.ArgumentParser):
             lines = examples.strip("\n").splitlines()
             self.epilog = "\n\n".join(["Examples:" if len(lines) > 1 else "Example:", _indented(lines)])
 
-    def add_sets(self, what: str = "the spec") -> None:
-        """Add the option --set; settings after the other arguments need no --set."""
-        text = f"Override one key of {what}, as KEY=VALUE; may be repeated. At the end KEY=VALUE needs no --set."
+    def add_sets(self, what: str = "the spec", *, bare: bool = True) -> None:
+        """Add the option --set; with `bare`, settings after the other arguments need no --set."""
+        text = f"Override one key of {what}, as KEY=VALUE; may be repeated."
+        if bare:
+            text += " At the end KEY=VALUE needs no --set, and comes last."
         option = self.add_argument("--set", dest="sets", metavar="KEY=VALUE", action="append", default=[], help=text)
         option.completer = _complete_settings  # type: ignore[attr-defined]
 

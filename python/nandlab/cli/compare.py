@@ -44,7 +44,7 @@ nandlab compare out/greedy out/fifo --json | jq .settings
         help="Run each spec with so many seeds: that of the first spec, and the following ones. The runs are paired "
         "by seed.",
     )
-    parser.add_sets("every spec")
+    parser.add_sets("every spec", bare=False)
     parser.add_policies()
     parser.add_argument(
         "--one-at-a-time",

@@ -23,7 +23,7 @@ def complete(prefix: str, **_: object) -> list[str]:
 def _keys(node: Mapping[str, Any], name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The keys of a spec with their parts of the schema; tables in values are values."""
     properties = node.get("properties")
-    if node.get("type") == "object" and properties and name.count(".") < 1:
+    if node.get("type") == "object" and properties:
         for key, part in properties.items():
             yield from _keys(part, f"{name}.{key}".lstrip("."))
     else:

@@ -22,7 +22,7 @@ def add(parser: Parser) -> None:
     check = parser.add_command("check", "Validate specs; each error is printed with its line and a remedy.")
     check.define(_check, examples="nandlab spec check examples/*.toml")
     check.add_argument("names", nargs="*", metavar="SPEC.toml", help="The specs to check.")
-    check.add_sets()
+    check.add_sets(bare=False)
     check.add_policies()
     check.add_json()
 
@@ -166,16 +166,16 @@ def _policies(options: argparse.Namespace) -> End:
 
 
 def _show_policies(rows: Sequence[PolicyRow]) -> None:
-    """Print the policies of each slot below its name; policies in a row with the same description are one entry."""
+    """Print the policies of each slot below its name; the static orders of allocation are one entry."""
     from nandlab.console import Table, escape
 
     entries: dict[str, list[tuple[str, str]]] = {}
     for (slot, description), same in itertools.groupby(rows, lambda row: (row["slot"], row["description"])):
         names = [row["name"] for row in same]
-        one = len(names) == 1
-        entries.setdefault(slot, []).append(
-            (names[0], description) if one else (f"{names[0]} to {names[-1]}", f"{len(names)} orders; {description}")
-        )
+        listed = [(name, description) for name in names]
+        if slot == "ftl.allocation" and len(names) > 1:
+            listed = [(f"{names[0]} to {names[-1]}", f"{len(names)} orders; {description}")]
+        entries.setdefault(slot, []).extend(listed)
     width = max(len(name) for of in entries.values() for name, _ in of)
     console = make_console()
     for slot, of in entries.items():

@@ -106,8 +106,7 @@ class Change:
             return "not clear"
         if self.ratio is None:
             return f"{self.shown_means[1]}, not {self.shown_means[0]}"
-        mean = self.ratio.mean
-        return f"x {number(1 + mean)}" if mean >= 1 else f"{_signed(mean)} %"
+        return self.change
 
     @property
     def change(self) -> str:
@@ -199,4 +198,4 @@ def _percent(change: float) -> str:
 
 def _signed(change: float) -> str:
     sign = "-" if change < 0 else "+" if change > 0 else ""
-    return sign + _percent(change).replace("less than ", "")
+    return sign + _percent(change).replace("less than ", "<")

@@ -157,7 +157,9 @@ FIRST = (
     *("erases.", "erases_per_gb_written", "blocks_retired", "requests_failed"),
 )
 #: The metrics of which more is better, and those of which less is; of others neither is better by itself.
-_HIGHER_IS_BETTER = ("iops", "mb_per_s", "map.read.hit_share", "map.write.hit_share", "cache.read_hit_share")
+_HIGHER_IS_BETTER = (
+    *("iops", "mb_per_s", "map.read.hit_share", "map.write.hit_share", "cache.read_hit_share", "cache.write_hit_share"),
+)
 _LOWER_IS_BETTER = (
     *("waf", "latency_us.", "erases.", "erases_per_gb_written", "blocks_retired", "requests_failed", "energy_j"),
     *("ecc.retries", "ecc.decoder_busy_s", "ecc.decoder_wait_s", "ecc.uncorrectable", "ecc.host.flash_read_us"),
@@ -168,7 +170,7 @@ _LOWER_IS_BETTER = (
 
 def better(metric: str) -> str:
     """The better direction of a metric: `"lower"`, `"higher"`, or empty where neither is better by itself."""
-    if metric in (*_HIGHER_IS_BETTER, "cache.write_hit_share"):
+    if metric in _HIGHER_IS_BETTER:
         return "higher"
     return "lower" if _stands_for(_LOWER_IS_BETTER, metric) is not None else ""
 

@@ -261,6 +261,7 @@ class Comparison:
         from nandlab.notebook import LINES
 
         shown = [f"<Comparison {of_comparison(self).name}>", *self.sentences]
+        shown = [line if len(line) <= 200 else line[:197] + "..." for line in shown]
         more = len(shown) - LINES + 1
         return "\n".join(shown if more <= 1 else [*shown[: LINES - 1], f"and {more} more"])
 
@@ -473,7 +474,7 @@ def _pair(baseline: Runs, runs: Runs) -> Pair:
 
     def key(one: Change) -> tuple[bool, bool, int, int, float]:
         first = place(one.metric)
-        # The first metrics are in the order of their names.
+        # The first metrics are in the order of the table of metrics.
         by_size = (order.index(one.verdict), -one.size) if one.further or first == len(FIRST) else (0, 0.0)
         return one.further, one.verdict == "same", first, *by_size
 

@@ -124,7 +124,7 @@ def _colours(comparison: Comparison) -> dict[str, str]:
 
 
 def ratios_of(comparison: Comparison) -> Drawing | None:
-    """The ratios to the baseline of the metrics that differ most."""
+    """The ratios to the baseline of the first metrics, and then of those that differ most."""
     size: dict[str, float] = {}
     words: dict[str, str] = {}
     of: dict[str, dict[str, Change]] = {}

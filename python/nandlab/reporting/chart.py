@@ -7,6 +7,7 @@ description also has its values as a table, which the pages show behind the char
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -156,9 +157,19 @@ class Ratios:
     series: tuple[Series, ...]
 
     @property
+    def names(self) -> list[list[str]]:
+        """The lines of the name of each row."""
+        return [textwrap.wrap(place, 28) for place in self.places]
+
+    @property
+    def row(self) -> int:
+        """The height of a row in pixels, with room for its points and for its name."""
+        return 4 + max(14 * len(self.series) + 8, 12 * max(map(len, self.names), default=1))
+
+    @property
     def height(self) -> int:
-        """The height in pixels, with room for the name of each row."""
-        return len(self.places) * (12 + max(14 * len(self.series), 16))
+        """The height in pixels."""
+        return len(self.places) * self.row
 
     def table(self) -> Cells:
         """The values of the chart."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -661,10 +660,8 @@ class _Bars(_OfSeries):
 class _Ratios(_OfSeries):
     """Points with intervals on a logarithmic axis, a row for each place."""
 
-    #: Room between two rows, and for each point of a row, in pixels.
-    GAP, POINT = 12, 14
-    #: The most characters of a line of the name of a row.
-    NAME = 28
+    #: Room for each point of a row, in pixels.
+    POINT = 14
 
     def __init__(self, look: Look, chart: Ratios, all_series: Sequence[Series]) -> None:
         super().__init__(look, chart.series, all_series, is_filled=True)
@@ -674,11 +671,11 @@ class _Ratios(_OfSeries):
         self.ratio = _place("y", self.scale, axis=self.number_axis(chart.y, span, "x", tickCount=5))
         rows = len(chart.places)
         self.row_scale: Spec = {"domain": [rows, 0], "nice": False, "zero": False}
-        # The names of the rows stand beside the axis, those that are too long in two lines.
-        names = json.dumps([textwrap.wrap(place, self.NAME) for place in chart.places])
+        # The names of the rows stand beside the axis. One of several lines hangs from its first line.
+        names = chart.names
         self.row_axis: Spec = {
-            "values": [row + 0.5 for row in range(rows)],
-            "labelExpr": f"{names}[floor(datum.value)]",
+            "values": [row + 0.5 - 6 * (len(name) - 1) / chart.row for row, name in enumerate(names)],
+            "labelExpr": f"{json.dumps(names)}[floor(datum.value)]",
             "labelLimit": 400,
             "labelOverlap": False,
             "labelLineHeight": 12,
@@ -688,10 +685,10 @@ class _Ratios(_OfSeries):
 
     def view_of(self) -> View:
         chart = self.chart
-        height = self.GAP + self.POINT * len(chart.series)
         table, texts = _table_of(list(chart.places), chart.series, self.number, gaps=False, log=True)
         numbers = [self.number[one.name] for one in chart.series]
-        below = {k: (self.GAP / 2 + self.POINT * (index + 0.5)) / height for index, k in enumerate(numbers)}
+        middle = len(numbers) / 2
+        below = {k: 0.5 + self.POINT * (index + 0.5 - middle) / chart.row for index, k in enumerate(numbers)}
         table["r"] = [_short(chart.places.index(x) + below[k]) for x, k in zip(table["x"], table["k"], strict=True)]
         if self.look.whole:
             # chart.js makes the texts of a page.

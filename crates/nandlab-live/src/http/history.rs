@@ -129,16 +129,17 @@ impl History {
                 snapshot.state.pointer(&path).and_then(Value::as_object).into_iter().flatten()
             {
                 let path = format!("{path}/{cause}");
-                let old = before.map_or(0.0, |before| number(&before.state, &path));
-                let new = (pages.as_f64().unwrap_or(0.0) - old).max(0.0) as u64;
+                let pages = pages.as_f64().unwrap_or(0.0);
+                // The first snapshot is only what the next one is compared with.
+                let old = before.map_or(pages, |before| number(&before.state, &path));
+                let new = (pages - old).max(0.0) as u64;
                 let sum = programmed.get(cause).and_then(Value::as_u64).unwrap_or(0);
                 programmed.insert(cause.clone(), (sum + new).into());
             }
         }
         let mut parts = snapshot.parts;
-        if let Some(before) = before {
-            parts.0.iter_mut().zip(before.parts.0).for_each(|(new, old)| *new = new.saturating_sub(old));
-        }
+        let old = before.map_or(snapshot.parts, |before| before.parts);
+        parts.0.iter_mut().zip(old.0).for_each(|(new, old)| *new = new.saturating_sub(old));
         let slowest =
             snapshot.slowest.first().map(|slowest| (self.keep_explained(slowest), slowest.latency_ns));
         Point {
@@ -429,7 +430,7 @@ mod tests {
         assert_eq!(texts(&history), expected);
         let shown: Vec<u64> =
             history.seconds.iter().filter_map(|point| point.programmed["gc"].as_u64()).collect();
-        assert_eq!(shown, [1, 10, 30, 9, 0]);
+        assert_eq!(shown, [0, 10, 30, 9, 0]);
     }
 
     #[test]
@@ -477,6 +478,6 @@ mod tests {
         assert_eq!(value["hour"]["write"]["bytes"], 150 * 512);
         assert_eq!(value["hour"]["write"]["max"], 150.0);
         assert_eq!(value["hour"]["took_s"], 150.0);
-        assert_eq!(value["hour"]["points"][0]["programmed"]["host"], 120);
+        assert_eq!(value["hour"]["points"][0]["programmed"]["host"], 118);
     }
 }

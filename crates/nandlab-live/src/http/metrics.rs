@@ -101,7 +101,7 @@ pub(super) fn metrics(history: &History) -> String {
             "wait_seconds",
             "counter",
             "seconds",
-            "What requests have waited for, summed over the requests.",
+            "What requests have waited for, summed over the requests that this server has explained.",
         );
         for part in (0..PARTS).map(Part::of) {
             let seconds = last.parts.ns(part) as f64 * 1e-9;

@@ -104,9 +104,11 @@ async fn accept(listener: TcpListener, shared: Rc<Shared>) {
                 async move { Ok::<_, Infallible>(shared.answer(&request).await) }
             };
             let mut builder = hyper::server::conn::http1::Builder::new();
-            builder.timer(TokioTimer::new()).header_read_timeout(PATIENCE);
-            // A client that breaks its connection harms nobody else.
-            let _ = builder.serve_connection(TokioIo::new(stream), service_fn(answer)).await;
+            builder.timer(TokioTimer::new()).header_read_timeout(PATIENCE).keep_alive(false);
+            let served = builder.serve_connection(TokioIo::new(stream), service_fn(answer));
+            // Header, order and answer. A client that breaks its connection harms nobody else, and one that does not take
+            // its answer loses its place.
+            let _ = tokio::time::timeout(3 * PATIENCE, served).await;
             shared.connections.set(shared.connections.get() - 1);
         });
     }

@@ -698,7 +698,7 @@ impl Server {
     fn order(&mut self, line: Line, backend: &mut impl Backend) -> Result<Result<Value, String>, ServeError> {
         Ok(match line {
             Line::Unknown => {
-                Err("unknown order: it is stat, smart, state, cut, restore, cut-in-recovery, detect, mark or stop"
+                Err("unknown order: it is stat, smart, state, cut, restore, cut-in-recovery, detect, save, mark or stop"
                     .to_owned())
             }
             Line::Stop => {

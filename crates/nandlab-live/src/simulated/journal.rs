@@ -1,7 +1,8 @@
 //! The session of a drive as a recording: writing it, and playing it again.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{BufReader, Read};
+use std::os::unix::fs::MetadataExt;
 
 use nandlab_base::recording::{Header, Recording, RecordingError};
 
@@ -133,9 +134,14 @@ impl Simulated {
             }
         }
         let mut is_older = false;
+        let checkpoint = self.kept.as_ref().map(|kept| kept.path.clone());
         let read = |recording: &mut Recording<BufReader<File>>, bytes: u64| {
             check(recording.header()).map_err(Unresumed::Another)?;
             if follows.is_none() && recording.header().continues {
+                // Another server has made the first checkpoint, and ended, since this one looked for one.
+                if checkpoint.as_ref().is_some_and(|path| path.exists()) {
+                    return Err(RecorderError::Locked(recorded.path.clone()).into());
+                }
                 return Err(Unresumed::Another(NO_CHECKPOINT.to_owned()));
             }
             // The server was killed between a checkpoint and the recording that follows it.
@@ -148,6 +154,13 @@ impl Simulated {
             Ok(())
         };
         let mut recorder = Recorder::resume::<Unresumed>(recorded, read)?;
+        // Another server may have saved the drive, and ended, while this one read the checkpoint before.
+        if let (Some(read), Some(kept)) = (self.read_from.take(), &self.kept) {
+            let number = |of: Metadata| (of.dev(), of.ino());
+            if read.metadata().ok().map(number) != kept.path.metadata().ok().map(number) {
+                return Err(RecorderError::Locked(recorded.path.clone()).into());
+            }
+        }
         if let Some((header, _)) = follows.as_ref().filter(|_| is_older) {
             recorder = Recorder::replace(recorded, header)?;
         }
@@ -172,6 +185,7 @@ impl Simulated {
             let why = self.recorder.as_ref().and_then(Recorder::failure).unwrap_or_default();
             return Err(Unresumed::Refused(why.to_owned()));
         }
+        self.begin_snapshot();
         self.replay += processor_time().saturating_sub(begin);
         Ok(Resumed { records, torn, was_clean })
     }

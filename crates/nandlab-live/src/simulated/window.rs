@@ -1,7 +1,7 @@
 //! What a window on the drive shows of it.
 
 use super::{Options, Simulated};
-use crate::snapshot::{SHARES, Snapshot};
+use crate::snapshot::{Bins, SHARES, Snapshot};
 use nandlab::drive::DieWork;
 use nandlab::flash::SuperblockState;
 use nandlab::host::Op;
@@ -14,7 +14,14 @@ impl Simulated {
     /// From now on snapshots are taken, if the options say so.
     pub(super) fn begin_snapshots(&mut self, options: &Options) {
         self.since_snapshot = options.explain.map(|_| Box::default());
-        // What came before, such as a replay, is in no snapshot.
+        self.begin_snapshot();
+    }
+
+    /// What came before, such as a replay, is in no snapshot.
+    pub(super) fn begin_snapshot(&mut self) {
+        if let Some(bins) = &mut self.since_snapshot {
+            bins.iter_mut().for_each(Bins::clear);
+        }
         if let Some(explainer) = self.drive.probe_mut().observer_mut::<Explainer>() {
             explainer.take_slowest();
         }

@@ -228,6 +228,29 @@ fn a_recording_without_its_checkpoint_is_not_resumed() {
     }
 }
 
+/// Two servers begin at the same time: the one that has read the checkpoint does not go on from it when the other one, which
+/// had the recording first, has saved the drive again meanwhile.
+#[test]
+fn a_server_that_was_too_late_does_not_go_on() {
+    let folder = Folder::new();
+    let mut late = drive(&[], &folder.options(MAX));
+    for _ in 0..2 {
+        late.keep(folder.kept(NEVER));
+        if folder.recording.0.exists() {
+            let (mut other, _) = folder.resume(&[], MAX, 0);
+            write(&mut other, 0, &stamped(0, 200));
+            other.end(Time::START).unwrap();
+        } else {
+            around_a_checkpoint(&folder, &[]);
+        }
+        let error = late.resume(&folder.recording.recorded(), |_| Ok(()), &mut |_| true).unwrap_err();
+        assert!(matches!(error, Unresumed::Recorder(RecorderError::Locked(_))), "{error:?}");
+        late = drive(&[], &folder.options(MAX));
+    }
+    let (mut last, _) = folder.resume(&[], MAX, NEVER);
+    assert_eq!(number_of(0, &read(&mut last, 0, UNIT).unwrap()), 200);
+}
+
 #[test]
 fn a_checkpoint_of_another_drive_is_refused() {
     let folder = Folder::new();
