@@ -748,6 +748,12 @@ impl<'a> Run<'a> {
         self.read_everything(true, false);
     }
 
+    /// Whether half of the time has passed that the drive can simulate. Where a second is decades of ageing and each read
+    /// takes milliseconds, twelve cuts may take longer than this time.
+    fn is_late(&self) -> bool {
+        self.drive.now().ns() > self.drive.end().ns() / 2
+    }
+
     fn end(mut self) -> Counts {
         self.counts.acts = Acts::of(self.plan.on, &self.drive);
         self.counts.detections += self.drive.stats().power.detections.len() as u64;
@@ -780,6 +786,9 @@ pub fn crash(plan: &Plan, cuts: u64, sabotage: &mut dyn Sabotage) -> Counts {
     } else {
         let mut run = Run::new(plan);
         for _ in 0..cuts {
+            if run.is_late() {
+                break;
+            }
             for _ in 0..plan.every {
                 run.event();
             }
@@ -794,7 +803,9 @@ pub fn crash(plan: &Plan, cuts: u64, sabotage: &mut dyn Sabotage) -> Counts {
                 }
             }
         }
-        run.live_on(200);
+        if !run.is_late() {
+            run.live_on(200);
+        }
         counts.add(&run.end());
     }
     counts
