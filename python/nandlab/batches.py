@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from nandlab._core import Spec
 from nandlab.results import REQUESTS
 from nandlab.spec import set_arguments
+from nandlab.study.model import PATH_KEYS
 
 # numpy takes longer to import than a short run, which does not need it.
 if TYPE_CHECKING:
@@ -147,13 +148,13 @@ def beside_trace(spec: Spec, trace: RequestTrace, folder: Path) -> Spec:
     (folder / trace.name).write_bytes(trace.content)
     text, name, directory, sets = spec.source
     resolved = tomllib.loads(spec.to_toml())
-    files = {"precondition.load": ("precondition", "load"), "reliability.rber.table": ("reliability", "rber", "table")}
     given = [*sets]
-    for key, path in files.items():
+    # The trace is in `folder`; other files stay where they are.
+    for key in PATH_KEYS:
         value: Any = resolved
-        for part in path:
+        for part in key.split("."):
             value = value.get(part) if isinstance(value, dict) else None
-        if isinstance(value, str):
+        if isinstance(value, str) and key != "workload.trace":
             given += set_arguments({key: os.path.join(directory, value)})
     if "time=none" in str(trace.sets["workload.format"]) and resolved["workload"]["arrival"] == "trace":
         given += set_arguments({"workload.arrival": _CLOSED_LOOP})

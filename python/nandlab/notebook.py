@@ -37,6 +37,11 @@ def text_of(shown: Presentation, kind: str) -> str:
     warned = sum(note.severity != "info" for note in (*shown.failures, *shown.notes))
     if warned:
         lines.append(f"{warned} {'warning' if warned == 1 else 'warnings'}")
+    return short(lines)
+
+
+def short(lines: Iterable[str]) -> str:
+    """Lines as a text, long ones cut."""
     return "\n".join(line if len(line) <= 200 else line[:197] + "..." for line in lines)
 
 
@@ -144,15 +149,17 @@ class RunPlots:
         """Programs by cause, and write amplification over time."""
         need_figures("a chart")
         from nandlab.reporting.run_charts import waf
+        from nandlab.reporting.series import series_of
 
-        return chart_of(_figures([waf(_series(self._result), self._result.summary)]), "write amplification")
+        return chart_of(_figures([waf(series_of(self._result), self._result.summary)]), "write amplification")
 
     def timeline(self) -> altair.TopLevelMixin:
         """Requests, data and latency over time."""
         need_figures("a chart")
         from nandlab.reporting.run_charts import over_time
+        from nandlab.reporting.series import series_of
 
-        return chart_of(_figures([over_time(_series(self._result))]), "the time")
+        return chart_of(_figures([over_time(series_of(self._result))]), "the time")
 
 
 def comparison_chart(comparison: Comparison) -> altair.TopLevelMixin:
@@ -169,12 +176,6 @@ def run_figures(result: RunResult) -> Iterator[Figure]:
     from nandlab.reporting.run_charts import latency
 
     yield from list(_figures(latency(result)))[:1]
-
-
-def _series(result: RunResult) -> Any:
-    from nandlab.reporting.series import thin, with_extremes, without_empty
-
-    return thin(with_extremes(without_empty(result.numpy("series")))) if "series" in result.tables else {}
 
 
 def _figures(blocks: Iterable[Any]) -> Iterator[Figure]:

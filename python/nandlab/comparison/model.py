@@ -258,12 +258,11 @@ class Comparison:
 
     def __repr__(self) -> str:
         from nandlab.comparison.presented import of_comparison
-        from nandlab.notebook import LINES
+        from nandlab.notebook import LINES, short
 
         shown = [f"<Comparison {of_comparison(self).name}>", *self.sentences]
-        shown = [line if len(line) <= 200 else line[:197] + "..." for line in shown]
         more = len(shown) - LINES + 1
-        return "\n".join(shown if more <= 1 else [*shown[: LINES - 1], f"and {more} more"])
+        return short(shown if more <= 1 else [*shown[: LINES - 1], f"and {more} more"])
 
     def _repr_mimebundle_(self, *_: object, **__: object) -> dict[str, Any]:
         """The comparison in a notebook: text, and with the extra `figures` also HTML and the picture of the ratios."""

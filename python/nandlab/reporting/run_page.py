@@ -21,7 +21,7 @@ from nandlab.reporting.run_charts import (
     waf,
     wear,
 )
-from nandlab.reporting.series import thin, with_extremes, without_empty
+from nandlab.reporting.series import series_of
 from nandlab.reporting.settings import settings_of
 from nandlab.result_types import Summary
 from nandlab.results import RunResult
@@ -31,7 +31,7 @@ from nandlab.units import count, duration, number
 def run_page(result: RunResult) -> Page:
     """The page of a run."""
     shown, summary = of_run(result), result.summary
-    series = thin(with_extremes(without_empty(result.numpy("series")))) if "series" in result.tables else {}
+    series = series_of(result)
 
     def said(title: str, *drawn: Block | None) -> tuple[str, list[Block]]:
         return title, parts_of(shown.section(title), *drawn)

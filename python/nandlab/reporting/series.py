@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from nandlab.results import RunResult
 from nandlab.tables import Columns
 
 _POINTS = 400
@@ -47,6 +48,11 @@ def without_empty(series: Columns) -> Columns:
         if name in floats and other in floats:
             floats[name] = np.where(floats[other] > 0, floats[name], np.nan)
     return floats
+
+
+def series_of(result: RunResult) -> Columns:
+    """The series of a run as its charts draw it; no columns for a run without one."""
+    return thin(with_extremes(without_empty(result.numpy("series")))) if "series" in result.tables else {}
 
 
 def with_extremes(series: Columns) -> Columns:

@@ -25,6 +25,13 @@ impl Text {
         let _ = writeln!(self.0, "nandlab_{name}{labels} {value}");
     }
 
+    /// Adds a sample for each value of a label; `path` is the place of its number in `of`.
+    fn by(&mut self, name: &str, label: &str, values: &[&str], of: &Value, path: impl Fn(&str) -> String) {
+        for value in values {
+            self.sample(name, &format!("{label}=\"{value}\""), number(of, &path(value)));
+        }
+    }
+
     fn gauge(&mut self, name: &str, unit: &str, help: &str, value: f64) {
         self.family(name, "gauge", unit, help);
         self.sample(name, "", value);
@@ -40,13 +47,8 @@ pub(super) fn metrics(history: &History) -> String {
         text.family("simulated_seconds", "counter", "seconds", "Simulated time.");
         text.sample("simulated_seconds_total", "", number(stat, "/simulated_s"));
         text.family("requests", "counter", "", "Requests that completed without failure.");
-        for op in ["read", "write", "trim", "flush"] {
-            text.sample(
-                "requests_total",
-                &format!("op=\"{op}\""),
-                number(stat, &format!("/host/{op}/count")),
-            );
-        }
+        let ops = ["read", "write", "trim", "flush"];
+        text.by("requests_total", "op", &ops, stat, |op| format!("/host/{op}/count"));
         text.family("requests_failed", "counter", "", "Requests that the drive refused or failed.");
         text.sample("requests_failed_total", "", number(stat, "/server/failed"));
         text.family(
@@ -55,20 +57,14 @@ pub(super) fn metrics(history: &History) -> String {
             "bytes",
             "Bytes of the requests that completed without failure.",
         );
-        for op in ["read", "write", "trim"] {
-            text.sample(
-                "host_bytes_total",
-                &format!("op=\"{op}\""),
-                number(stat, &format!("/host/{op}/bytes")),
-            );
-        }
+        text.by("host_bytes_total", "op", &ops[..3], stat, |op| format!("/host/{op}/bytes"));
         text.family(
             "request_latency_seconds",
             "summary",
             "seconds",
             "Simulated latency of all requests so far.",
         );
-        for op in ["read", "write", "trim", "flush"] {
+        for op in ops {
             let of = |name: &str| number(stat, &format!("/latency_us/{op}/{name}")) * 1e-6;
             let count = number(stat, &format!("/host/{op}/count"));
             for (share, name) in [("0.5", "p50"), ("0.95", "p95"), ("0.99", "p99"), ("0.999", "p999")] {
@@ -116,9 +112,7 @@ pub(super) fn metrics(history: &History) -> String {
             text.sample("superblocks", &format!("state=\"{of}\""), count.as_f64().unwrap_or(0.0));
         }
         text.family("pe_cycles", "gauge", "", "P/E cycles of the superblocks.");
-        for of in ["min", "mean", "max"] {
-            text.sample("pe_cycles", &format!("of=\"{of}\""), number(state, &format!("/pe_cycles/{of}")));
-        }
+        text.by("pe_cycles", "of", &["min", "mean", "max"], state, |of| format!("/pe_cycles/{of}"));
         text.gauge("background_jobs", "", "Lanes with a background job.", number(state, "/jobs"));
         for (of, what) in [
             ("buffer", "the write buffer"),
@@ -126,19 +120,9 @@ pub(super) fn metrics(history: &History) -> String {
             ("dirty", "what the capacitor saves"),
         ] {
             if state.pointer(&format!("/{of}")).is_some_and(Value::is_object) {
-                text.family(
-                    &format!("{of}_units"),
-                    "gauge",
-                    "units",
-                    &format!("Size, budget and use of {what}."),
-                );
-                for name in ["size", "budget", "used"] {
-                    text.sample(
-                        &format!("{of}_units"),
-                        &format!("of=\"{name}\""),
-                        number(state, &format!("/{of}/{name}")),
-                    );
-                }
+                let name = format!("{of}_units");
+                text.family(&name, "gauge", "units", &format!("Size, budget and use of {what}."));
+                text.by(&name, "of", &["size", "budget", "used"], state, |value| format!("/{of}/{value}"));
             }
         }
         if state.pointer("/capacitor").is_some_and(Value::is_object) {
@@ -163,13 +147,8 @@ pub(super) fn metrics(history: &History) -> String {
             "units",
             "Units whose writes a power loss has lost, by what was promised.",
         );
-        for promise in ["covered", "acknowledged", "in_flight"] {
-            text.sample(
-                "lost_units_total",
-                &format!("promise=\"{promise}\""),
-                number(state, &format!("/losses/{promise}")),
-            );
-        }
+        let promises = ["covered", "acknowledged", "in_flight"];
+        text.by("lost_units_total", "promise", &promises, state, |promise| format!("/losses/{promise}"));
         text.gauge("connections", "", "Connections.", number(stat, "/server/open"));
     }
     text.0 + "# EOF\n"

@@ -214,8 +214,9 @@ struct Connection {
     silent_since: Option<Time>,
     /// How long such a client is waited for.
     patience: Span,
-    /// What the client has asked for.
-    asked: Client,
+    /// The number of the connection, and what the client has asked for.
+    number: u64,
+    asked: Report,
 }
 
 /// A request that the backend has.
@@ -361,7 +362,17 @@ impl Server {
         snapshot.clients.clear();
         for connection in self.connections.values().filter(|of| of.session.is_transmitting()) {
             let outstanding = connection.session.outstanding();
-            snapshot.clients.push(Client { outstanding, ..connection.asked });
+            let Report { reads, writes, trims, zeroings, flushes, bytes_read, bytes_written, .. } =
+                connection.asked;
+            snapshot.clients.push(Client {
+                number: connection.number,
+                reads,
+                writes,
+                others: trims + zeroings + flushes,
+                bytes_read,
+                bytes_written,
+                outstanding,
+            });
         }
         if let Some(publisher) = &self.publisher {
             publisher.give(snapshot);
@@ -583,7 +594,8 @@ impl Server {
                 depth: 0,
                 silent_since: None,
                 patience,
-                asked: Client { number: self.report.connections + 1, ..Client::default() },
+                number: self.report.connections + 1,
+                asked: Report::default(),
             };
             let key = self.connections.insert(connection);
             let connection = self.connections.get_mut(key).expect("inserted above");
@@ -935,23 +947,6 @@ impl Connection {
         }
         self.interest = interest;
         epoll::modify(epoll, &self.socket, EventData::new_u64(key), interest).is_ok()
-    }
-}
-
-impl Client {
-    /// Counts a request.
-    fn count(&mut self, op: Op, len: u64) {
-        match op {
-            Op::Read => {
-                self.reads += 1;
-                self.bytes_read += len;
-            }
-            Op::Write => {
-                self.writes += 1;
-                self.bytes_written += len;
-            }
-            Op::Trim | Op::WriteZeroes { .. } | Op::Flush => self.others += 1,
-        }
     }
 }
 

@@ -87,6 +87,27 @@ struct Operation {
     tries: u8,
 }
 
+impl Operation {
+    /// An operation that has no number yet, and has neither been issued nor ended.
+    const NONE: Self = Self {
+        number: u64::MAX,
+        queued: 0,
+        issued: u64::MAX,
+        ended: u64::MAX,
+        trigger: Trigger::Unknown,
+        phases: [NONE; 4],
+        hold: u64::MAX,
+        before: [0; 2],
+        station: 0,
+        die: 0,
+        request: None,
+        lpn: 0,
+        kind: None,
+        cause: Cause::Host,
+        tries: 0,
+    };
+}
+
 /// A time for which an operation held its die, or the planes of a die that read at their own times.
 #[derive(Clone, Copy, Debug)]
 struct Hold {
@@ -287,23 +308,6 @@ impl Path {
 impl Explainer {
     /// Keeps the path of the `slowest` requests that took longest.
     pub fn new(slowest: u32) -> Self {
-        let operation = Operation {
-            number: u64::MAX,
-            queued: 0,
-            issued: u64::MAX,
-            ended: u64::MAX,
-            trigger: Trigger::Unknown,
-            phases: [NONE; 4],
-            hold: u64::MAX,
-            before: [0; 2],
-            station: 0,
-            die: 0,
-            request: None,
-            lpn: 0,
-            kind: None,
-            cause: Cause::Host,
-            tries: 0,
-        };
         let hold = Hold {
             number: u64::MAX,
             start: 0,
@@ -322,7 +326,7 @@ impl Explainer {
             slowest: BinaryHeap::with_capacity(slowest as usize + 1),
             sums: [Sums::default(); 4],
             trigger: Trigger::Unknown,
-            operations: vec![operation; RING].into(),
+            operations: vec![Operation::NONE; RING].into(),
             begun: 0,
             of_order: vec![(u64::MAX, u64::MAX); RING].into(),
             holds: vec![hold; RING].into(),
@@ -817,14 +821,7 @@ impl Probe for Explainer {
     fn on_queued(&mut self, now: Time, t: &Transaction) {
         let request = self.request_of(t);
         let number = self.begin(Operation {
-            number: 0,
             queued: now.ns(),
-            issued: u64::MAX,
-            ended: u64::MAX,
-            trigger: Trigger::Unknown,
-            phases: [NONE; 4],
-            hold: u64::MAX,
-            before: [0; 2],
             station: t.die.0,
             die: t.die.0,
             request,
@@ -832,6 +829,7 @@ impl Probe for Explainer {
             kind: Some(t.kind),
             cause: t.cause,
             tries: t.tries,
+            ..Operation::NONE
         });
         if t.tries > 0 {
             // The try before ended with its decoding, which is why this one is queued.
@@ -857,21 +855,11 @@ impl Probe for Explainer {
     fn on_access(&mut self, now: Time, end: Time, slot: RequestId) {
         let request = self.slots.get(slot.index()).map(|request| (slot.0, request.id));
         let number = self.begin(Operation {
-            number: 0,
             queued: now.ns(),
             issued: now.ns(),
             ended: end.ns(),
-            trigger: Trigger::Unknown,
-            phases: [NONE; 4],
-            hold: u64::MAX,
-            before: [0; 2],
-            station: 0,
-            die: 0,
             request,
-            lpn: 0,
-            kind: None,
-            cause: Cause::Host,
-            tries: 0,
+            ..Operation::NONE
         });
         self.accesses.push_back(number);
     }
