@@ -65,14 +65,18 @@ pub(super) fn mapping<P: Probe>(spec: &Spec, policies: &Policies, core: &Core<P>
 
 /// The FTL of a drive with the flash array `array`.
 pub(super) fn ftl(spec: &Spec, policies: &Policies, geometry: &Geometry, array: &Array) -> Ftl {
-    let config = ftl::Config {
+    Ftl::new(ftl_config(spec, policies, geometry), geometry, array)
+}
+
+/// The configuration of the FTL of a drive.
+pub(super) fn ftl_config(spec: &Spec, policies: &Policies, geometry: &Geometry) -> ftl::Config {
+    ftl::Config {
         allocation: spec.ftl.allocation,
         levelling: spec.ftl.wear_levelling,
         victim: policies.victim(spec, geometry.lanes),
         needs: superblock_needs(spec),
         streams: streams(spec),
-    };
-    Ftl::new(config, geometry, array)
+    }
 }
 
 /// The share of the write cache that may be dirty.
