@@ -323,16 +323,19 @@ mod linux {
                 Err(error) => return Err(error.to_string()),
             }
         }
-        let stat = server.stat(&mut drive)?.to_string();
-        drive.end(server.now())?;
-        let outcome = wanted.results.then(|| {
+        // What its last checkpoint has left belongs to the state at the end.
+        let stat = drive.end(server.now()).and_then(|()| server.stat(&mut drive));
+        let outcome = (wanted.results && stat.is_ok()).then(|| {
             let spec_hash = spec.loaded.hash();
             let facts = RunFacts { complete: true, spec_hash: spec_hash.clone(), ..RunFacts::default() };
             let pts = drive.pts().cloned();
             let outputs = outputs(drive.drive_mut(), &facts, pts.as_ref(), None);
             Outcome { outputs, spec_toml: spec.loaded.to_toml(), spec_hash }
         });
-        Ok((stat, outcome))
+        // From now on another server can go on with the drive.
+        drop(drive);
+        server.answer_stop(&stat);
+        Ok((stat?.to_string(), outcome))
     }
 
     pub(super) fn serve(

@@ -26,7 +26,9 @@ fn write(drive: &mut Drive, stream: &mut Stream, count: u32, units: u64) {
             drive.advance_to_completion(Time::NEVER);
             drive.completions();
         }
-        drive.submit(&Request::new(Op::Write, stream.below(units) * 4096, 4096)).expect("the drive takes writes");
+        drive
+            .submit(&Request::new(Op::Write, stream.below(units) * 4096, 4096))
+            .expect("the drive takes writes");
     }
 }
 
@@ -42,7 +44,11 @@ fn main() {
         cuts = sets[1].parse().expect("a number");
         sets.drain(..2);
     }
+    let only = std::env::var("ONLY").ok();
     for (name, blocks) in [("64 MiB", 16), ("512 MiB", 128), ("4 GiB", 1024), ("64 GiB", 16384)] {
+        if only.as_deref().is_some_and(|only| only != name) {
+            continue;
+        }
         let text = format!(
             "[drive]\nendurance = 1_000_000\nchannels = 2\nchips_per_channel = 2\ndies_per_chip = 1\nplanes_per_die = 1\n\
              blocks_per_plane = {blocks}\npages_per_block = 256\npage_size = \"4KiB\"\ncell = \"slc\"\nop = 0.25\n\
@@ -68,6 +74,11 @@ fn main() {
             drive.advance_to_completion(Time::NEVER);
             drive.completions();
         }
-        println!("{name}: lose {:.0} us, restore {:.0} us, now {:?}", median(lost), median(restored), drive.now());
+        println!(
+            "{name}: lose {:.0} us, restore {:.0} us, now {:?}",
+            median(lost),
+            median(restored),
+            drive.now()
+        );
     }
 }

@@ -9,7 +9,6 @@ use crate::flash::{AgeStamp, Array, DEAD_LPN, ShapeId, Stamp, SuperblockState};
 use crate::ftl::{AllocatedUnit, Config, Ftl, STREAMS_MAX, StreamId};
 use crate::probe::Probe;
 use crate::sched::{Cause, FlashOp, NEVER, Slot, Transaction};
-use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 
 /// The most victims without invalid units that the policy may pick in succession outside simulated time, for each
@@ -209,10 +208,7 @@ impl<'a, P: Probe> Offline<'a, P> {
     }
 
     /// Maps some LPNs anew ([`Ftl::restore_changes`]).
-    pub(crate) fn restore_changes(
-        &mut self,
-        entries: &BTreeMap<u32, u32>,
-    ) -> Vec<(Lpn, Option<UnitId>)> {
+    pub(crate) fn restore_changes(&mut self, entries: &[(Lpn, u32)]) -> Vec<(Lpn, Option<UnitId>)> {
         self.0.ftl.restore_changes(&mut self.0.array, entries)
     }
 

@@ -80,7 +80,8 @@ impl<P: Probe> Drive<P> {
     /// If power fails before the last step has ended.
     fn rebuild(&mut self, attempt: &mut Attempt) -> Result<Vec<(Lpn, u64)>, PowerFails> {
         // An attempt that power ends would leave neither the map from before the power loss nor that of flash.
-        let looks_at_all = attempt.may_fail() || self.losses.before.is_some() || !self.notes_changes();
+        let is_whole = !attempt.may_fail() && attempt.recovery.cuts == 0;
+        let looks_at_all = !is_whole || !self.notes_changes();
         let suspects = self.losses.suspects(&self.core);
         let kept = (!looks_at_all).then_some(&suspects);
         match kept {
@@ -231,9 +232,9 @@ impl<P: Probe> Drive<P> {
     }
 
     /// Whether what may have changed at a power loss is known (`power_loss/changes.rs`). Refresh moves and unmaps units
-    /// without an erase of their superblock.
+    /// without an erase of their superblock; a write cache may write the same data to flash several times.
     pub(super) fn notes_changes(&self) -> bool {
-        self.spec.refresh.policy == RefreshPolicySpec::None
+        self.spec.refresh.policy == RefreshPolicySpec::None && self.caching.is_none()
     }
 
     /// Replaces the state in RAM that power loss destroys by fresh state. Keeps the FTL before the power loss, or only its map,

@@ -34,7 +34,6 @@ use crate::flash::{Array, Shapes, SuperblockState};
 use allocation::Allocator;
 use lane::OpenSuperblock;
 use needs::SuperblockNeeds;
-use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use streams::{StreamSpec, Streams};
 
@@ -521,12 +520,12 @@ impl Ftl {
     pub(crate) fn restore_changes(
         &mut self,
         array: &mut Array,
-        entries: &BTreeMap<u32, u32>,
+        entries: &[(Lpn, u32)],
     ) -> Vec<(Lpn, Option<UnitId>)> {
         debug_assert!(self.combination_pages == 0, "the lanes count combination pages");
-        let changes = entries.iter().map(|(&lpn, entry)| (Lpn(lpn), entry.checked_sub(1).map(UnitId)));
+        let changes = entries.iter().map(|&(lpn, entry)| (lpn, entry.checked_sub(1).map(UnitId)));
         let changes: Vec<_> = changes.filter(|&(lpn, unit)| self.map.get(lpn) != unit).collect();
-        let mut touched = BTreeSet::new();
+        let mut touched = Vec::with_capacity(2 * changes.len());
         let mut before = Vec::with_capacity(changes.len());
         // All old units first: that of one LPN may be the new one of another.
         for &(lpn, _) in &changes {
@@ -535,7 +534,7 @@ impl Ftl {
                 let (superblock, index) = self.geometry.split(old);
                 let (word, bit) = self.bit(superblock, index);
                 self.valid[word] &= !bit;
-                touched.insert(superblock);
+                touched.push(superblock);
             }
         }
         for &(lpn, unit) in &changes {
@@ -544,9 +543,11 @@ impl Ftl {
                 let (superblock, index) = self.geometry.split(unit);
                 let (word, bit) = self.bit(superblock, index);
                 self.valid[word] |= bit;
-                touched.insert(superblock);
+                touched.push(superblock);
             }
         }
+        touched.sort_unstable();
+        touched.dedup();
         for superblock in touched {
             let valid = self.valid_words(superblock).iter().map(|word| word.count_ones()).sum();
             array.superblock_mut(superblock).valid = valid;

@@ -14,6 +14,7 @@
 //! This holds unless units are unmapped or moved without an erase, as refresh does: with refresh, and when power may fail
 //! again during the recovery, the simulation looks at all units. Builds with debug assertions compare both results.
 
+use super::recovery::bits;
 use super::{Losses, Return, Schemes};
 use crate::base::geometry::{Lpn, SuperblockId, UnitId};
 use crate::base::huge::Huge;
@@ -29,8 +30,21 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) enum Newest {
     /// Of all LPNs.
     All(Huge<u32>),
-    /// Of some LPNs. The map, which is that from before the power loss, is right for the others.
-    Changed(BTreeMap<u32, u32>),
+    /// Of some LPNs, in ascending order. The map, which is that from before the power loss, is right for the others.
+    Changed(Vec<(Lpn, u32)>),
+}
+
+impl Newest {
+    /// Another unit of an LPN counts as the newest one.
+    pub(super) fn set(&mut self, lpn: Lpn, unit: UnitId) {
+        match self {
+            Self::All(units) => units[lpn.index()] = unit.0 + 1,
+            Self::Changed(units) => match units.binary_search_by_key(&lpn, |of| of.0) {
+                Ok(at) => units[at].1 = unit.0 + 1,
+                Err(at) => units.insert(at, (lpn, unit.0 + 1)),
+            },
+        }
+    }
 }
 
 /// What may have changed at a power loss.
@@ -40,10 +54,10 @@ pub(crate) struct Suspects {
     pub(super) superblocks: Vec<SuperblockId>,
     /// Others whose invalid units are compared.
     compared: Vec<SuperblockId>,
-    /// The LPNs whose entry may be wrong.
-    lpns: BTreeSet<u32>,
+    /// The LPNs whose entry may be wrong, some of them several times.
+    lpns: Vec<Lpn>,
     /// Those of `lpns` of which an older unit may be anywhere.
-    anywhere: BTreeSet<u32>,
+    anywhere: BTreeSet<Lpn>,
 }
 
 /// Whether the map before the power loss at `since` is right for a superblock: it was full then, and has not been erased
@@ -93,15 +107,15 @@ impl Losses {
         }
         let flash = core.flash();
         let lpns = &mut suspects.lpns;
-        lpns.extend(self.mapped.iter().chain(&self.remapped).map(|lpn| lpn.0));
-        lpns.extend(flash.torn_units().chain(flash.partial_units()).map(|unit| flash.lpn(unit).0));
-        for &superblock in &suspects.superblocks {
-            lpns.extend(valid_lpns(core, superblock).map(|lpn| lpn.0));
-        }
-        let replaced = self.at_risk.trims.iter().chain(&self.at_risk.destroyed).map(|&(lpn, _)| lpn.0);
+        lpns.extend(self.mapped.iter().chain(&self.remapped));
+        lpns.extend(flash.torn_units().chain(flash.partial_units()).map(|unit| flash.lpn(unit)));
+        // GC that has gone on in the flush has emptied superblocks that were full.
+        let is_victim = |id: &&SuperblockId| core.superblock(**id).state == SuperblockState::Victim;
+        lpns.extend(suspects.superblocks.iter().filter(is_victim).flat_map(|&id| valid_lpns(core, id)));
+        let replaced = self.at_risk.trims.iter().chain(&self.at_risk.destroyed).map(|&(lpn, _)| lpn);
         suspects.anywhere = replaced.collect();
         lpns.extend(&suspects.anywhere);
-        lpns.remove(&DEAD_LPN);
+        lpns.retain(|lpn| lpn.0 != DEAD_LPN);
         suspects
     }
 
@@ -132,23 +146,23 @@ impl Losses {
 }
 
 /// LPNs to be looked up often, most of the times in vain.
-struct Sought<'a> {
-    lpns: &'a BTreeSet<u32>,
-    /// By the last bits of an LPN: whether one of `lpns` has them.
+struct Sought {
+    lpns: BTreeSet<Lpn>,
+    /// By the last 16 bits of an LPN: whether one of `lpns` has them.
     bits: Vec<u64>,
 }
 
-impl<'a> Sought<'a> {
-    fn new(lpns: &'a BTreeSet<u32>) -> Self {
+impl Sought {
+    fn new(lpns: BTreeSet<Lpn>) -> Self {
         let mut bits = vec![0; 1 << 10];
-        for lpn in lpns {
-            bits[(lpn >> 6 & 0x3ff) as usize] |= 1 << (lpn & 63);
+        for lpn in &lpns {
+            bits[(lpn.0 >> 6 & 0x3ff) as usize] |= 1 << (lpn.0 & 63);
         }
         Self { lpns, bits }
     }
 
     fn has(&self, lpn: Lpn) -> bool {
-        self.bits[(lpn.0 >> 6 & 0x3ff) as usize] >> (lpn.0 & 63) & 1 > 0 && self.lpns.contains(&lpn.0)
+        self.bits[(lpn.0 >> 6 & 0x3ff) as usize] >> (lpn.0 & 63) & 1 > 0 && self.lpns.contains(&lpn)
     }
 }
 
@@ -158,21 +172,20 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         match newest {
             Newest::All(units) => units[lpn.index()],
             Newest::Changed(units) => {
-                let of_map = || self.core.unit_of(lpn).map_or(0, |unit| unit.0 + 1);
-                units.get(&lpn.0).copied().unwrap_or_else(of_map)
+                let found = units.binary_search_by_key(&lpn, |of| of.0);
+                found.map_or_else(|_| self.core.unit_of(lpn).map_or(0, |unit| unit.0 + 1), |at| units[at].1)
             }
         }
     }
 
-    /// The entry of the map from before the power loss at `since`, as in [`Newest`], if it is right.
-    fn known_entry(&self, trims: &Trims, since: Time, lpn: Lpn) -> u32 {
+    /// The unit that the map from before the power loss at `since` has for an LPN, if it is right.
+    fn known_unit(&self, trims: &Trims, since: Time, lpn: Lpn) -> Option<UnitId> {
         let flash = self.core.flash();
-        let is_right = |&unit: &UnitId| {
+        self.core.unit_of(lpn).filter(|&unit| {
             is_known(&self.core, self.core.geometry().superblock_of(unit), since)
                 && !flash.is_torn(unit)
                 && !trims.covers(lpn, self.core.sequence_of(unit))
-        };
-        self.core.unit_of(lpn).filter(is_right).map_or(0, |unit| unit.0 + 1)
+        })
     }
 
     /// Whether the unit that the map has for an LPN is programmed, whole and readable: no invalid unit is newer.
@@ -196,53 +209,54 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         since: Time,
         suspects: &Suspects,
         mut whole: BTreeMap<u32, UnitId>,
-    ) -> (BTreeMap<u32, u32>, BTreeMap<u32, UnitId>) {
+    ) -> (Vec<(Lpn, u32)>, BTreeMap<u32, UnitId>) {
         let (flash, geometry, ftl) = (self.core.flash(), self.core.geometry(), self.core.ftl());
-        let known = |lpn: u32| self.known_entry(trims, since, Lpn(lpn));
-        let mut units: BTreeMap<u32, u32> = suspects.lpns.iter().map(|&lpn| (lpn, known(lpn))).collect();
-        for (lpn, newest) in &mut whole {
-            if let Some(unit) = units[lpn].checked_sub(1).map(UnitId)
-                && self.is_newer_whole(unit, *newest)
-            {
+        let known = |lpn: Lpn| self.known_unit(trims, since, lpn);
+        for (&lpn, newest) in &mut whole {
+            if let Some(unit) = known(Lpn(lpn)).filter(|&unit| self.is_newer_whole(unit, *newest)) {
                 *newest = unit;
             }
         }
-        let of_partial = whole.keys().copied();
-        let anywhere: BTreeSet<u32> = suspects.anywhere.iter().copied().chain(of_partial).collect();
-        let is_sought = |&lpn: &u32| !self.is_entry_whole(trims, Lpn(lpn));
-        let anywhere: BTreeSet<u32> = anywhere.into_iter().filter(is_sought).collect();
-        let mut compare = |unit: UnitId| {
+        let of_partial = whole.keys().copied().map(Lpn);
+        let mut anywhere: BTreeSet<Lpn> = suspects.anywhere.iter().copied().chain(of_partial).collect();
+        anywhere.retain(|&lpn| !self.is_entry_whole(trims, lpn));
+        // LPNs with one of their units, or with 0.
+        let mut found: Vec<(Lpn, u32)> = suspects.lpns.iter().map(|&lpn| (lpn, 0)).collect();
+        let mut take = |unit: UnitId| {
             let lpn = flash.lpn(unit);
             if lpn.0 == DEAD_LPN || flash.is_torn(unit) || trims.covers(lpn, self.core.sequence_of(unit)) {
                 return;
             }
-            let newest = units.get(&lpn.0).copied().unwrap_or_else(|| known(lpn.0));
-            if newest.checked_sub(1).is_none_or(|other| self.is_newer(unit, UnitId(other))) {
-                units.insert(lpn.0, unit.0 + 1);
-            }
-            if let Some(newest) = whole.get_mut(&lpn.0)
+            found.push((lpn, unit.0 + 1));
+            if !whole.is_empty()
+                && let Some(newest) = whole.get_mut(&lpn.0)
                 && self.is_newer_whole(unit, *newest)
             {
                 *newest = unit;
             }
         };
         for &superblock in &suspects.superblocks {
-            self.core.programmed_units(superblock).for_each(&mut compare);
+            self.core.programmed_units(superblock).for_each(&mut take);
         }
         let invalid = |superblock| {
             let first = geometry.unit(superblock, 0).0;
             let others = move |word, valid: u64| !valid & self.programmed_bits(superblock, word);
-            super::recovery::bits(ftl.valid_words(superblock), others).map(move |index| UnitId(first + index))
+            bits(ftl.valid_words(superblock), others).map(move |index| UnitId(first + index))
         };
-        for &superblock in &suspects.compared {
-            invalid(superblock).for_each(&mut compare);
-        }
+        suspects.compared.iter().flat_map(|&superblock| invalid(superblock)).for_each(&mut take);
         if !anywhere.is_empty() {
-            let sought = Sought::new(&anywhere);
+            let sought = Sought::new(anywhere);
             let others = in_use(&self.core).filter(|&superblock| is_known(&self.core, superblock, since));
             let units = others.flat_map(invalid).filter(|&unit| sought.has(flash.lpn(unit)));
-            units.for_each(&mut compare);
+            units.for_each(&mut take);
         }
-        (units, whole)
+        found.sort_unstable();
+        let newest = |of_lpn: &[(Lpn, u32)]| {
+            let lpn = of_lpn[0].0;
+            let units = of_lpn.iter().filter_map(|&(_, unit)| unit.checked_sub(1).map(UnitId));
+            let newest = units.chain(known(lpn)).reduce(|a, b| if self.is_newer(b, a) { b } else { a });
+            (lpn, newest.map_or(0, |unit| unit.0 + 1))
+        };
+        (found.chunk_by(|a, b| a.0 == b.0).map(newest).collect(), whole)
     }
 }

@@ -144,7 +144,11 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             let is_known = vec![false; geometry.superblocks as usize];
             let (of_all, whole_of_all) = self.newest_units(trims, of_all, &is_known, self.partial_units());
             for (lpn, &unit) in (0..).map(Lpn).zip(of_all.iter()) {
-                assert_eq!(self.newest_in(&newest, lpn), unit, "the map of before has changed the unit of {lpn:?}");
+                assert_eq!(
+                    self.newest_in(&newest, lpn),
+                    unit,
+                    "the map of before has changed the unit of {lpn:?}"
+                );
             }
             assert!(whole_of_all == whole, "the map of before has changed the whole units");
         }
@@ -375,10 +379,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
                 }
                 let Some(sources) = self.sources_of(superblock, &copies, found) else { continue };
                 for (lpn, source) in sources {
-                    match &mut found.newest {
-                        Newest::All(units) => units[lpn.index()] = source.0 + 1,
-                        Newest::Changed(units) => _ = units.insert(lpn.0, source.0 + 1),
-                    }
+                    found.newest.set(lpn, source);
                 }
                 self.erase(superblock)?;
                 free += 1;
@@ -489,18 +490,19 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         suspects: Option<&Suspects>,
     ) -> Vec<(Lpn, Option<UnitId>)> {
         match suspects {
-            None => (0..self.core.geometry().superblocks).map(SuperblockId).for_each(|id| self.find_state(id)),
+            None => {
+                (0..self.core.geometry().superblocks).map(SuperblockId).for_each(|id| self.find_state(id))
+            }
             Some(suspects) => suspects.superblocks.iter().for_each(|&id| self.find_state(id)),
         }
-        let changed = match std::mem::replace(&mut found.newest, Newest::Changed(BTreeMap::new())) {
+        let changed = match std::mem::replace(&mut found.newest, Newest::Changed(Vec::new())) {
             Newest::All(units) => {
                 self.core.restore_map(units);
                 Vec::new()
             }
             Newest::Changed(units) => self.core.restore_changes(&units),
         };
-        let is_full =
-            |core: &Core<P>, id: SuperblockId| core.superblock(id).state == SuperblockState::Full;
+        let is_full = |core: &Core<P>, id: SuperblockId| core.superblock(id).state == SuperblockState::Full;
         let superblocks = (0..self.core.geometry().superblocks).map(SuperblockId);
         let mut full: Vec<SuperblockId> = superblocks.filter(|&id| is_full(&self.core, id)).collect();
         for lane in (0..self.core.geometry().lanes).map(LaneId) {
