@@ -31,6 +31,10 @@ pub(crate) fn serve(
     linux::serve(py, spec, linux::Wanted::of(options)?, ready, notice)
 }
 
+/// The number of slow requests that a snapshot for the window explains.
+#[cfg(unix)]
+pub(crate) const EXPLAINED: u32 = 3;
+
 /// Serves a drive on Linux.
 #[cfg(not(target_os = "linux"))]
 #[pyfunction]
@@ -46,7 +50,7 @@ pub(crate) fn serve(
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use super::{Outcome, RunError, Spec, failure_text};
+    use super::{EXPLAINED, Outcome, RunError, Spec, failure_text};
     use crate::replay::other_version;
     use crate::simulation::outputs;
     use nandlab::base::units::Span;
@@ -66,9 +70,6 @@ mod linux {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
     use std::time::Duration;
-
-    /// The number of slow requests that a snapshot for the window explains.
-    const EXPLAINED: u32 = 3;
 
     /// With `--spin` the server polls when the next event is at most this far away.
     const SPIN: Span = Span::from_ns(10_000_000);

@@ -131,8 +131,7 @@ impl<P: Probe> Drive<P> {
     /// The drive has been rebuilt, and begins to work. `lost`: see [`Drive::rebuild`].
     fn end_recovery(&mut self, attempt: Attempt, lost: &[(Lpn, u64)]) {
         let Attempt { elapsed_ns, mut recovery, .. } = attempt;
-        (self.losses.before, self.losses.remapped) = (None, Vec::new());
-        self.losses.mapped = Vec::new();
+        (self.losses.before, self.losses.mapped) = (None, Vec::new());
         self.on_not_recovered(lost);
         self.losses.at_risk.in_ram.extend(lost.iter().map(|&(lpn, _)| lpn));
         self.record_losses();
@@ -165,6 +164,7 @@ impl<P: Probe> Drive<P> {
 
     /// Lists the units about which the power loss has broken a promise to the host, and notifies the probe.
     fn record_losses(&mut self) {
+        let notes_changes = self.notes_changes();
         let Self { path, core, losses, caching, .. } = self;
         let (logical_units, unit_bytes) = (core.geometry().logical_units, core.geometry().unit_bytes);
         let (probe, data) = core.probe_and_data();
@@ -204,6 +204,10 @@ impl<P: Probe> Drive<P> {
             let without_data = || records.newest(lpn).map_or(Content::Nothing, Content::Trimmed);
             sequence(lpn).map_or_else(without_data, Content::Write)
         };
+        let mut changed = std::mem::take(&mut losses.changed);
+        changed.extend(units.keys().map(|&lpn| Lpn(lpn)));
+        changed.append(&mut losses.remapped);
+        let changed = notes_changes.then_some(&changed[..]);
         let loss = losses.list.last_mut().expect("power has failed");
         for (&lpn, unit) in &units {
             let content = content(Lpn(lpn));
@@ -227,7 +231,7 @@ impl<P: Probe> Drive<P> {
             }
         }
         let recovered =
-            Recovered { units: logical_units, unit_bytes, destroyed: &destroyed, content: &content };
+            Recovered { units: logical_units, unit_bytes, destroyed: &destroyed, content: &content, changed };
         probe.on_power_loss(&loss.lost, &recovered);
     }
 
