@@ -2,6 +2,7 @@
 
 use crate::common::*;
 use nandlab_base::base::request::Op::{Flush, Read, Trim, Write};
+use nandlab_base::base::request::Tag;
 use nandlab_base::workload::{DeviceChoice, TraceFormat, TraceSpec};
 use nandlab_trace::{ErrorKind, TraceError};
 
@@ -58,6 +59,25 @@ fn values_of_the_operation_are_those_of_the_column() {
     assert_eq!(requests.unwrap(), expected);
     let e = error("time_ms, op(0=read, 1=write, *=ignore), offset, size", "0 read 1 1\n");
     assert_eq!(e.kind(), ErrorKind::Empty, "{e}");
+}
+
+#[test]
+fn a_column_of_placements_is_in_the_tags() {
+    let placed = |placement| request(0, Write, 0, 512).with_tag(Tag { queue: 0, placement });
+    for (text, content) in [
+        ("time_s, offset, size, op, placement", "0,0,512,W,0\n0,0,512,W,3\n0,0,512,W,65535\n"),
+        // The cells of the second pass: quotes, decimals, and a blank cell, which is no placement.
+        ("time_s, offset, size, op, placement", "0,0,512,W,\n0,0,512,W,\"3\"\n0,0,512,W,65535.0\n"),
+        ("placement, time_s, offset, size, op, ...", "0 0 0 512 W x\n3 0 0 512 W x\n65535 0 0 512 W x\n"),
+    ] {
+        let found = read(&columns(text), content.as_bytes()).unwrap_or_else(|e| panic!("{text}: {e}"));
+        assert_eq!(found, [0, 3, 65535].map(placed), "{content}");
+    }
+    for junk in ["x", "-1", "65536", "1.5", "0x3", "18446744073709551616"] {
+        let e = error("time_s, offset, size, op, placement", &format!("0,0,512,W,1\n0,0,512,W,{junk}\n"));
+        assert_eq!((e.field(), e.line()), (Some("placement"), Some(2)), "{e}");
+        assert!(e.to_string().contains("expected a placement"), "{e}");
+    }
 }
 
 #[test]
