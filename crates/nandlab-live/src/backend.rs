@@ -41,6 +41,8 @@ pub struct Request {
     pub len: u32,
     /// Force unit access: the data is durable when the request is completed.
     pub fua: bool,
+    /// The placement identifier of the connection's writes; 0 unless the client has named it with the export.
+    pub placement: u16,
 }
 
 /// An error as the protocol has it ("Error values" in the protocol document).

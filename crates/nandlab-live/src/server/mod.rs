@@ -372,6 +372,7 @@ impl Server {
                 bytes_read,
                 bytes_written,
                 outstanding,
+                placement: connection.session.placement(),
             });
         }
         if let Some(publisher) = &self.publisher {

@@ -23,7 +23,7 @@ use std::path::PathBuf;
 use nandlab::base::units::{Span, Time};
 use nandlab::drive::spec::{PreconditionSpec, Spec};
 use nandlab::drive::{Drive, Failure as DriveFailure, PtsOutcome, SnapshotError, Version, Watch};
-use nandlab::host::{Completion as DriveCompletion, FailReason, Op as DriveOp, Request as DriveRequest};
+use nandlab::host::{Completion as DriveCompletion, FailReason, Op as DriveOp, Request as DriveRequest, Tag};
 use nandlab::power_loss::RecoveryCut;
 use nandlab::report::{Explainer, RunFacts, Summary, Taps, smart};
 use nandlab::runner::memory::Memory;
@@ -764,7 +764,9 @@ impl Simulated {
             Op::Read | Op::Write | Op::Flush => {
                 let of_drive = match request.op {
                     Op::Read => DriveRequest::read(offset, len),
-                    Op::Write => DriveRequest::write(offset, len).with_fua(request.fua),
+                    Op::Write => DriveRequest::write(offset, len)
+                        .with_fua(request.fua)
+                        .with_tag(Tag { queue: 0, placement: request.placement }),
                     _ => DriveRequest::flush(),
                 };
                 return self.give(Purpose::Client(id), of_drive, payload, at);
@@ -779,7 +781,7 @@ impl Simulated {
             Op::WriteZeroes { no_hole: true, .. } => Kind::ZerosWithoutHoles,
             Op::WriteZeroes { .. } => Kind::ZerosWithHoles,
         };
-        let key = self.jobs.insert(Job::new(id, kind, offset, len, request.fua, at));
+        let key = self.jobs.insert(Job::new(id, kind, request, at));
         self.go_on(key);
         Ok(())
     }

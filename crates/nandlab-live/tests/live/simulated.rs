@@ -64,7 +64,7 @@ pub(crate) fn drive(sets: &[&str], options: &Options) -> Simulated {
 pub(crate) type Outcome = Result<Vec<u8>, Failure>;
 
 pub(crate) fn request(op: Op, offset: u64, len: u64) -> Request {
-    Request { op, offset, len: len as u32, fua: false }
+    Request { op, offset, len: len as u32, fua: false, placement: 0 }
 }
 
 /// Takes the completions that there are.
