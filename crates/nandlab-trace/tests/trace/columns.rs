@@ -4,7 +4,7 @@ use crate::common::*;
 use nandlab_base::base::request::Op::{Flush, Read, Trim, Write};
 use nandlab_base::base::request::Tag;
 use nandlab_base::workload::{DeviceChoice, TraceFormat, TraceSpec};
-use nandlab_trace::{ErrorKind, TraceError};
+use nandlab_trace::{ErrorKind, TraceError, open_bytes};
 
 fn columns(text: &str) -> TraceSpec {
     TraceSpec { format: Some(TraceFormat::Columns(text.into())), ..spec("x.csv") }
@@ -78,6 +78,18 @@ fn a_column_of_placements_is_in_the_tags() {
         assert_eq!((e.field(), e.line()), (Some("placement"), Some(2)), "{e}");
         assert!(e.to_string().contains("expected a placement"), "{e}");
     }
+}
+
+#[test]
+fn writes_are_counted_by_placement() {
+    let text = "time_s, op, offset, size, placement";
+    let content = "0,W,0,4096,\n0,W,0,512,7\n0,R,0,512,7\n1,W,0,1024,7\n1,W,8192,512,65535\n";
+    let stat = nandlab_trace::stat(&mut *open_bytes(&columns(text), content.as_bytes()).unwrap()).unwrap();
+    let found: Vec<_> = stat.placements.iter().map(|(&of, n)| (of, n.requests, n.bytes)).collect();
+    assert_eq!(found, [(0, 1, 4096), (7, 2, 1536), (65535, 1, 512)]);
+    assert_eq!(stat.to_json()["placements"]["7"]["requests"], 2);
+    let stat = nandlab_trace::stat(&mut *open_bytes(&columns(text), &b"0,W,0,512,0\n"[..]).unwrap()).unwrap();
+    assert!(stat.to_json().get("placements").is_none());
 }
 
 #[test]
