@@ -9,6 +9,7 @@ for completion in drive.completions():
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -254,6 +255,25 @@ class Drive:
     def smart(self) -> Smart:
         """The present content of `smart.json`: NVMe health log and OCP C0h log."""
         return parse(self._core.smart(), Smart, "smart.json")
+
+    def fdp(self) -> dict[str, Any] | None:
+        """The present content of `fdp.json`, the logs of a drive with placement handles; `None` for another drive.
+
+        `nandlab.fdp.lines` prints one of the logs as nvme-cli does.
+        """
+        text = self._core.fdp()
+        return None if text is None else json.loads(text)
+
+    def update_handle(self, placement: int) -> None:
+        """Let the placement identifier go on in a fresh reclaim unit, as NVMe's reclaim unit handle update does.
+
+        A reclaim unit that was not full counts as an event. Raises `RunError` for an identifier that the drive does not
+        have.
+        """
+        if not self._core.update_handle(placement):
+            raise _core.RunError(
+                f"the drive has no placement {placement}\n  remedy: the status in `fdp()` lists its identifiers"
+            )
 
     def numpy(self, name: str) -> Columns:
         """The table `name`, such as `"series"` or `"blocks"`, as one numpy array per column.

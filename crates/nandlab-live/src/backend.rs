@@ -123,6 +123,10 @@ pub enum Order<'a> {
     CutInRecovery(Span),
     /// A detection of the dirty budget begins.
     Detect,
+    /// The logs of placement handles (NVMe FDP).
+    Fdp,
+    /// A placement identifier goes on in another reclaim unit.
+    UpdateHandle(u16),
     /// The drive is saved with its data, and its recording begins anew.
     Save,
     /// A mark with this text goes to the recording of the session.

@@ -13,7 +13,7 @@ use nandlab::drive::{BuildError, Completion, Drive, Lived, SaveError, SnapshotEr
 use nandlab::host::Request;
 use nandlab::probe::Probe;
 use nandlab::report::{
-    Column, PreconditionSummary, RunFacts, Stretch, Summary, Table, Values, VerifiedSummary, power, smart,
+    Column, PreconditionSummary, RunFacts, Stretch, Summary, Table, Values, VerifiedSummary, fdp, power, smart,
 };
 use nandlab::runner::{Runner, Stopped, map_reads};
 use nandlab_base::recording::{Event, Recording, RecordingError};
@@ -81,6 +81,7 @@ pub(crate) struct Outputs {
     pub(crate) summary: String,
     pub(crate) smart: String,
     pub(crate) power: Option<String>,
+    pub(crate) fdp: Option<String>,
     pub(crate) sim: String,
     pub(crate) tables: Vec<Table>,
     pub(crate) timeline: Option<String>,
@@ -425,6 +426,7 @@ pub(crate) fn outputs<P: Probe>(
         summary: pretty(&summary),
         smart: pretty(&smart(drive)),
         power: power(drive).map(|power| pretty(&power)),
+        fdp: fdp(drive).map(|logs| pretty(&logs)),
         sim: pretty(&sim),
         tables: tables::of(drive),
         timeline: None,

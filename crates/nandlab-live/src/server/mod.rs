@@ -711,7 +711,8 @@ impl Server {
     fn order(&mut self, line: Line, backend: &mut impl Backend) -> Result<Result<Value, String>, ServeError> {
         Ok(match line {
             Line::Unknown => {
-                Err("unknown order: it is stat, smart, state, cut, restore, cut-in-recovery, detect, save, mark or stop"
+                Err("unknown order: it is stat, smart, fdp, state, cut, restore, cut-in-recovery, detect, update-handle, \
+                     save, mark or stop"
                     .to_owned())
             }
             Line::Stop => {
