@@ -131,8 +131,9 @@ class Drive:
         `op` is `"read"`, `"write"`, `"trim"` or `"flush"`; `offset` and `length` are bytes. With `fua` a write
         completes only when it is in flash, or in a write cache that a charged capacitor backs up
         (`cache.flush_to`). Results are kept by `queue` and by `placement`, numbers up to 65,535, once one of them is
-        not 0; writes with different placements go to different open blocks. Raises `ValueError` for an unknown `op`
-        and `RunError` for a request that the drive refuses.
+        not 0; writes with different placements go to different open blocks. On a drive with placement handles a
+        placement that it does not have counts as 0, and as an event. Raises `ValueError` for an unknown `op` and
+        `RunError` for a request that the drive refuses, such as one with a placement on a drive without handles.
         """
         return self._core.submit(op, offset, length, fua, (queue, placement))
 
@@ -140,9 +141,9 @@ class Drive:
         """Submit a read of `length` bytes at byte `offset`; see `submit`."""
         return self.submit("read", offset, length)
 
-    def write(self, offset: int, length: int, *, fua: bool = False) -> int:
-        """Submit a write of `length` bytes at byte `offset`; see `submit`."""
-        return self.submit("write", offset, length, fua=fua)
+    def write(self, offset: int, length: int, *, fua: bool = False, placement: int = 0) -> int:
+        """Submit a write of `length` bytes at byte `offset`, with a placement identifier; see `submit`."""
+        return self.submit("write", offset, length, fua=fua, placement=placement)
 
     def trim(self, offset: int, length: int) -> int:
         """Submit a TRIM of `length` bytes at byte `offset`, which deallocates whole pages only; see `submit`."""

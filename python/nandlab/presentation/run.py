@@ -98,6 +98,7 @@ def _headline(summary: Summary) -> Iterable[Figure]:
     yield Figure("WAF", number(summary.waf))
     if summary.placement is not None:
         yield Figure("MBMW / HBMW", number(summary.placement.waf))
+        yield Figure("placement identifiers", count(len(summary.placement.handles)))
     yield Figure("mean P/E cycles", number(summary.erases.mean))
     yield Figure("energy", number(summary.energy_j), "J")
     yield Figure("steady state", summary.steady_state.verdict if summary.steady_state is not None else "-")

@@ -15,6 +15,7 @@ mod policies;
 mod power_loss;
 mod precondition;
 mod preconditioned;
+mod ranges;
 mod reads;
 mod recovery;
 mod requests;
@@ -47,7 +48,7 @@ use crate::core::{Core, Parts, State};
 use crate::demand_map::DemandMap;
 use crate::flash::{Array, Ecc};
 use crate::ftl::Ftl;
-use crate::host::{Buffer, Host, Occupancy, Op, Oracle, Promises, Request, Writes};
+use crate::host::{Buffer, Host, Occupancy, Op, Oracle, Promises, Request, Tag, Writes};
 use crate::power_loss::Losses;
 use crate::probe::{NoProbe, Probe};
 use crate::read_levels::Reads;
@@ -56,6 +57,7 @@ use crate::sched::{Device, NEVER};
 use crate::write_cache::Caching;
 use fast_forward::Pace;
 use mechanisms::Schemes;
+use ranges::Ranges;
 use spec::{EnergySpec, Spec};
 use stats::Recorder;
 use together::Path;
@@ -123,6 +125,8 @@ pub struct Drive<P: Probe = NoProbe> {
     pace: Pace,
     /// The failure of the drive itself, after which no further event is simulated.
     failure: Option<Box<Failure>>,
+    /// The placements of writes by address.
+    ranges: Ranges,
     /// The background job of each lane.
     background: Background,
     spec: Spec,
@@ -232,6 +236,7 @@ impl<P: Probe> Drive<P> {
             recorder: Recorder::new(spec.output.series_rows as usize, geometry.dies as usize, core.end()),
             pace: Pace::default(),
             failure: None,
+            ranges: Ranges::new(&spec.placement.ranges, geometry.logical_bytes()),
             path: Path {
                 host: Host {
                     buffer,
@@ -379,15 +384,7 @@ impl<P: Probe> Drive<P> {
                 return Err(Refused::Beyond { end, capacity });
             }
         }
-        let placement = request.tag.placement;
-        if placement > 0 && self.core.placements().find(placement).is_none() {
-            if self.core.placement_stats().is_none() {
-                return Err(Refused::Placement { placement });
-            }
-            if request.op == Op::Write {
-                self.core.on_invalid_identifier(placement);
-            }
-        }
+        let request = &self.placed(request)?;
         if self.path.host.requests.live() == 0 {
             self.core.set_state(State { is_idle: false, ..*self.core.state() });
             self.core.set_clock(self.core.idle_clock(), NEVER);
@@ -395,6 +392,28 @@ impl<P: Probe> Drive<P> {
         let id = self.accept(request);
         self.serve();
         Ok(id)
+    }
+
+    /// The request with a placement that the drive has: that of a write's address, unless the request names one, and 0 in
+    /// place of an unknown one.
+    #[inline]
+    fn placed(&mut self, request: &Request) -> Result<Request, Refused> {
+        let mut placement = request.tag.placement;
+        if placement == 0 && (self.ranges.is_empty() || request.op != Op::Write) {
+            return Ok(*request);
+        }
+        if placement == 0 {
+            placement = self.ranges.find(request.offset);
+        } else if self.core.placements().find(placement).is_none() {
+            if self.core.placement_stats().is_none() {
+                return Err(Refused::Placement { placement });
+            }
+            if request.op == Op::Write {
+                self.core.on_invalid_identifier(placement);
+            }
+            placement = 0;
+        }
+        Ok(request.with_tag(Tag { placement, ..request.tag }))
     }
 
     /// Prefetches into the processor's cache the state that a coming request needs: its map entries, or in a later call

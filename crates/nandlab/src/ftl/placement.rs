@@ -13,7 +13,8 @@
 //! `initially isolated` and `persistently isolated`, reclaim groups, and the format of the identifier.
 
 use crate::base::geometry::LaneId;
-use crate::spec::{Choices, FromVal, Listed, Val, ValueKind, choices, int, key, section};
+use crate::spec::{Choices, FromVal, Listed, Params, Val, ValueKind, choices, int, key, param, params, section};
+use nandlab_base::clients::{BOUND, Bound};
 
 /// The largest number of handles.
 pub const HANDLES_MAX: u16 = 16;
@@ -44,6 +45,10 @@ impl Isolation {
 }
 
 pub(crate) const ISOLATION: &str = "placement.isolation";
+pub(crate) const RANGES: &str = "placement.ranges";
+
+/// The largest number of ranges of addresses.
+const RANGES_MAX: usize = 256;
 
 const ISOLATIONS: ValueKind =
     ValueKind::Either(&[ValueKind::Slot(Isolation::CHOICES), ValueKind::Texts(HANDLES_MAX as usize)]);
@@ -81,6 +86,31 @@ section! {
             "1",
             "blocks of a plane (ftl.superblock) that a handle fills, and GC empties, one after another",
         ),
+        /// Ranges of addresses whose writes have a placement, unless the request names one.
+        pub ranges: Vec<PlacementRange> = key(
+            RANGES,
+            ValueKind::List(PlacementRange::PARAMS, RANGES_MAX),
+            "",
+            "ranges of addresses whose writes have a placement, unless the request names one above 0",
+        ) => |values, path| values.get(path).map_or_else(Vec::new, |ranges| {
+            ranges.list().iter().map(PlacementRange::from_val).collect()
+        }),
+    }
+}
+
+params! {
+    /// An item of `placement.ranges`: a write whose first byte is in the range has the placement.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct PlacementRange {
+        /// The beginning.
+        pub from: Bound =
+            param("from", BOUND, "0.0", "beginning of the range, as a share of the logical space or a size"),
+        /// The end, which does not belong to the range.
+        pub to: Bound = param("to", BOUND, "1.0", "end of the range, as a share of the logical space or a size"),
+        /// The placement identifier.
+        pub placement: u16 =
+            param("placement", int(0, u16::MAX as u64), "", "placement identifier of the writes")
+            => |val| val.int() as u16,
     }
 }
 
@@ -143,7 +173,7 @@ impl PlacementSpec {
 
 impl Default for PlacementSpec {
     fn default() -> Self {
-        Self { handles: 1, groups: 1, isolation: vec![Isolation::Initial], reclaim_unit: 1 }
+        Self { handles: 1, groups: 1, isolation: vec![Isolation::Initial], reclaim_unit: 1, ranges: Vec::new() }
     }
 }
 

@@ -32,7 +32,8 @@ pub fn fdp<P: Probe>(drive: &Drive<P>) -> Option<Value> {
     let (spec, geometry) = (drive.spec(), drive.geometry());
     let placement = &spec.placement;
     let unit_bytes = u64::from(geometry.unit_bytes);
-    let is_volatile = spec.capacitor.is_none() && (spec.cache.size_bytes > 0 || spec.ftl.buffer_bytes > 0);
+    let has_cache = spec.cache.size_bytes > 0 || spec.ftl.buffer_bytes > 0;
+    let is_volatile = has_cache && drive.capacitor().is_none();
     let attributes = VALID | if is_volatile { VOLATILE } else { 0 } | placement.group_bits() as u16;
     let isolations: Vec<Value> = (0..placement.handles)
         .map(|handle| match placement.isolation_of(handle) {
@@ -44,13 +45,16 @@ pub fn fdp<P: Probe>(drive: &Drive<P>) -> Option<Value> {
     let superblock_bytes = u64::from(geometry.units_per_superblock) * unit_bytes;
     let used = vec![json!({ "ruha": HOST_SPECIFIED }); placement.handles.into()];
     let states: Vec<Value> = drive
-        .handles()
-        .map(|handle| {
+        .ftl()
+        .placements
+        .places()
+        .map(|place| {
+            let identifier = placement.identifier(place);
             json!({
-                "pid": handle.identifier,
-                "ruhid": handle.handle,
+                "pid": identifier,
+                "ruhid": place.handle,
                 "earutr": 0,
-                "ruamw": handle.available_units * unit_bytes / SECTOR,
+                "ruamw": drive.available_media_writes(identifier).unwrap_or(0) / SECTOR,
             })
         })
         .collect();

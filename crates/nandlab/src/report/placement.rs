@@ -4,7 +4,6 @@ use crate::base::geometry::Geometry;
 use crate::base::numbers::{number, ratio};
 use crate::core::placement::EventKind;
 use crate::drive::Drive;
-use crate::drive::spec::Isolation;
 use crate::host::Op;
 use crate::probe::Probe;
 use crate::sched::{Cause, FlashOp};
@@ -117,15 +116,12 @@ impl PlacementSummary {
         let placed = stats.placement.as_ref()?;
         let bytes = |units: u64| units * u64::from(geometry.unit_bytes);
         let copied: u64 = placed.by_place.iter().map(|of| of.copied_units).sum();
-        let handles = drive.handles().zip(&placed.by_place).map(|(state, of)| {
-            let isolation = match spec.placement.isolation_of(state.handle) {
-                Isolation::Initial => "initial",
-                Isolation::Persistent => "persistent",
-            };
+        let places = drive.ftl().placements.places();
+        let handles = places.zip(&placed.by_place).map(|(place, of)| {
             let summary = HandleSummary {
-                group: state.group,
-                handle: state.handle,
-                isolation,
+                group: place.group,
+                handle: place.handle,
+                isolation: spec.placement.isolation_of(place.handle).name(),
                 host_bytes: bytes(of.host_units),
                 copied_bytes: bytes(of.copied_units),
                 waf: waf(of.host_units + of.copied_units, of.host_units),
@@ -134,7 +130,7 @@ impl PlacementSummary {
                 erases: of.erases,
                 reclaim_units: of.reclaim_units,
             };
-            (state.identifier, summary)
+            (spec.placement.identifier(place), summary)
         });
         let mixed = placed.mixed.iter().zip(0..).map(|(of, group)| {
             let summary = MixedSummary {

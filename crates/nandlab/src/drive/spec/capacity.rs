@@ -9,7 +9,6 @@ use super::least;
 use super::streams::StreamSettings;
 use crate::base::geometry::logical_units;
 use crate::ftl::needs::{Demands, GAIN_SUPERBLOCKS, Need, SuperblockNeeds};
-use crate::ftl::placement::PlacementSpec;
 use crate::spec::{Check, FromVal, Resolved, Rule, Val, show_size};
 use nandlab_base::clients::ClientSpan;
 
@@ -54,6 +53,7 @@ fn capacity(check: &mut Check<'_>) -> Option<()> {
     precondition(check, &capacity);
     requests_fit(check, &capacity);
     clients_fit(check, &capacity);
+    super::placement::ranges(check, capacity.logical_units * capacity.unit_bytes);
     Some(())
 }
 
@@ -335,20 +335,7 @@ fn clients_fit(check: &mut Check<'_>, c: &Capacity) -> Option<()> {
         }
         let placements = super::placement::section(check)?;
         let placement = client.field("placement").int() as u16;
-        if placements.find(placement).is_none() {
-            let PlacementSpec { handles, groups, .. } = placements;
-            let (message, remedy) = if !placements.is_on() {
-                let more = "or placement.handles and groups that include it";
-                (
-                    format!("the drive has no placement {placement}: it has 1"),
-                    format!("set a placement below 1, {more}"),
-                )
-            } else {
-                let groups = if groups > 1 { format!(" and {groups} groups") } else { String::new() };
-                let message =
-                    format!("the drive has no placement {placement}: it has {handles} handles{groups}");
-                (message, "set the identifier of a handle, or more placement.handles".to_owned())
-            };
+        if let Some((message, remedy)) = super::placement::unknown(&placements, placement) {
             check.error_in_list(KEY, i, "placement", message, remedy);
         }
     }

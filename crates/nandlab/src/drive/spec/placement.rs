@@ -3,8 +3,8 @@
 use super::streams::StreamSettings;
 use super::units::layout;
 use crate::ftl::STREAMS_MAX;
-use crate::ftl::placement::{ISOLATION, Isolation, PlacementSpec, isolations};
-use crate::spec::{Check, Listed, Rule, Val};
+use crate::ftl::placement::{ISOLATION, Isolation, PlacementRange, PlacementSpec, RANGES, isolations};
+use crate::spec::{Check, FromVal, Listed, Rule, Val, show_size};
 
 const HANDLES: &str = "placement.handles";
 const GROUPS: &str = "placement.groups";
@@ -18,6 +18,7 @@ pub(super) fn section(check: &Check<'_>) -> Option<PlacementSpec> {
         groups: check.int(GROUPS)? as u16,
         isolation: isolations(check.get(ISOLATION)?),
         reclaim_unit: check.int("placement.reclaim_unit")? as u32,
+        ranges: Vec::new(),
     })
 }
 
@@ -46,6 +47,50 @@ fn isolation(check: &mut Check<'_>) -> Option<()> {
             message,
             format!("set {HANDLES} above 1, or leave out {ISOLATION}"),
         );
+    }
+    Some(())
+}
+
+/// Why an identifier is none of the drive's, and the remedy; `None` if it is one.
+pub(super) fn unknown(placements: &PlacementSpec, placement: u16) -> Option<(String, String)> {
+    let PlacementSpec { handles, groups, .. } = *placements;
+    if placements.find(placement).is_some() {
+        return None;
+    }
+    if !placements.is_on() {
+        return Some((
+            format!("the drive has no placement {placement}: it has 1"),
+            format!("set a placement below 1, or {HANDLES} and groups that include it"),
+        ));
+    }
+    let groups = if groups > 1 { format!(" and {groups} groups") } else { String::new() };
+    Some((
+        format!("the drive has no placement {placement}: it has {handles} handles{groups}"),
+        format!("set the identifier of a handle, or more {HANDLES}"),
+    ))
+}
+
+/// Ranges lie within the drive, which has their placements, and do not overlap.
+pub(super) fn ranges(check: &mut Check<'_>, logical_bytes: u64) -> Option<()> {
+    let ranges: Vec<PlacementRange> = check.get(RANGES)?.list().iter().map(PlacementRange::from_val).collect();
+    let placements = section(check)?;
+    let bytes = |range: &PlacementRange| (range.from.bytes(logical_bytes), range.to.bytes(logical_bytes));
+    for (i, range) in ranges.iter().enumerate() {
+        let (from, to) = bytes(range);
+        if let Some((message, remedy)) = unknown(&placements, range.placement) {
+            check.error_in_list(RANGES, i, "placement", message, remedy);
+        } else if to > logical_bytes {
+            let (end, all) = (range.to.show(), show_size(logical_bytes));
+            let message = format!("the range ends at {end}, beyond the {all} of the drive");
+            check.error_in_list(RANGES, i, "to", message, format!("set to = \"{all}\" at most, or a larger drive"));
+        } else if from >= to {
+            check.error_in_list(RANGES, i, "from", "the range ends where it begins, or before", "set from below to");
+        } else if let Some(other) =
+            ranges[..i].iter().position(|other| bytes(other).0 < to && from < bytes(other).1)
+        {
+            let message = format!("the range overlaps range {other}");
+            check.error_in_list(RANGES, i, "from", message, "write ranges that do not overlap");
+        }
     }
     Some(())
 }
