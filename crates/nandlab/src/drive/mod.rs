@@ -18,6 +18,7 @@ mod preconditioned;
 mod reads;
 mod recovery;
 mod requests;
+mod saved_placement;
 mod series;
 mod snapshot;
 pub mod spec;
