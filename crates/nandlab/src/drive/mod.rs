@@ -19,6 +19,7 @@ mod ranges;
 mod reads;
 mod recovery;
 mod requests;
+mod saved_placement;
 mod series;
 mod snapshot;
 pub mod spec;
