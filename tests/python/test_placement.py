@@ -13,6 +13,7 @@ import pytest
 from nandlab import fdp, live
 from nandlab.errors import OutputError
 from nandlab.spec import read_spec
+from nbd_client import Client
 from test_fdp import parsed
 
 #: 7 MiB for the host in 224 blocks of 4 lanes; three handles.
@@ -260,7 +261,7 @@ def test_a_fio_job_writes_with_its_index(command, tmp_path):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="drives are served on Linux only")
-def test_a_live_drive_has_logs_and_updates_handles(tmp_path):
+def test_a_live_drive_has_logs_and_updates_handles(tmp_path, command):
     path = tmp_path / "d.toml"
     path.write_text(SPEC)
 
@@ -270,7 +271,7 @@ def test_a_live_drive_has_logs_and_updates_handles(tmp_path):
         assert done.returncode == status, done.stderr
         return done.stdout + done.stderr
 
-    with live.serve(path, speed="max") as drive:
+    with live.serve(path, "--record", tmp_path / "r.rec", "--out", tmp_path / "served", speed="max") as drive:
         for name in fdp.LOGS:
             text = call("fdp", name)
             log = parsed(name, text)
@@ -280,6 +281,23 @@ def test_a_live_drive_has_logs_and_updates_handles(tmp_path):
         assert "MBMW / HBMW  -" in call("stat") and "placement 2  0" in call("stat")
         assert "written MB/s" in call("top", "--times", "1")
         assert drive.stat()["placement"]["handles"]["1"]["host_bytes"] == 0
+        # A client names a placement with the export.
+        for name, count in (("", 1), ("handle-1", 2), ("handle-2", 3)):
+            client = Client(drive.path, name)
+            for page in range(count):
+                client.write(page << 16, b"x" * 4096)
+        with pytest.raises(ConnectionResetError):
+            Client(drive.path, "handle-3")
+        stat = drive.stat()
+        written = {name: of["host_bytes"] for name, of in stat["placement"]["handles"].items()}
+        assert written == {"0": 4096, "1": 2 * 4096, "2": 3 * 4096}
+        assert stat["by_placement"]["2"]["host"]["write"]["count"] == 3
+        assert [of["pid"] for of in drive.fdp()["status"]["ruhss"]] == [0, 1, 2]
+    # The recording of the session, with its update of a handle, gives the same results again.
+    again = command("run", "r.rec", "--out", "again")
+    assert again.returncode == 0, again.stderr
+    for file in ("summary.json", "fdp.json"):
+        assert (tmp_path / "served" / file).read_bytes() == (tmp_path / "again" / file).read_bytes(), file
     path.write_text(SPEC.partition("[placement]")[0])
     with live.serve(path, speed="max") as drive:
         assert "the drive has no placement handles" in call("fdp", "stats", status=2)

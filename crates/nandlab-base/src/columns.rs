@@ -298,10 +298,9 @@ impl Columns {
         }
         match count(|kind| matches!(kind, Kind::Placement)) {
             0 | 1 => Ok(()),
-            several => refused(
-                format!("{several} columns have a placement"),
-                "write skip for all but one of them",
-            ),
+            several => {
+                refused(format!("{several} columns have a placement"), "write skip for all but one of them")
+            }
         }
     }
 }

@@ -274,7 +274,7 @@ impl Drive {
     fn update_handle(slf: &Bound<'_, Self>, py: Python<'_>, identifier: u16) -> PyResult<bool> {
         let this = &mut *free(slf)?;
         this.check_failure(py)?;
-        Ok(on!(this.drive(py)?, drive => drive.update_handle(identifier)))
+        Ok(on!(this.drive(py)?, drive => drive.spec().placement.is_on() && drive.update_handle(identifier)))
     }
 
     fn cut_power(slf: &Bound<'_, Self>, py: Python<'_>) -> PyResult<()> {

@@ -13,7 +13,8 @@ use nandlab::drive::{BuildError, Completion, Drive, Lived, SaveError, SnapshotEr
 use nandlab::host::Request;
 use nandlab::probe::Probe;
 use nandlab::report::{
-    Column, PreconditionSummary, RunFacts, Stretch, Summary, Table, Values, VerifiedSummary, fdp, power, smart,
+    Column, PreconditionSummary, RunFacts, Stretch, Summary, Table, Values, VerifiedSummary, fdp, power,
+    smart,
 };
 use nandlab::runner::{Runner, Stopped, map_reads};
 use nandlab_base::recording::{Event, Recording, RecordingError};

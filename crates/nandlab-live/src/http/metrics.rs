@@ -166,8 +166,18 @@ fn placement(text: &mut Text, stat: &Value) {
         number(stat, "/placement/waf"),
     );
     for (name, unit, key, help) in [
-        ("placement_host_bytes", "bytes", "host_bytes", "Bytes programmed for the host, by placement identifier."),
-        ("placement_copied_bytes", "bytes", "copied_bytes", "Bytes copied by GC and others, by placement identifier."),
+        (
+            "placement_host_bytes",
+            "bytes",
+            "host_bytes",
+            "Bytes programmed for the host, by placement identifier.",
+        ),
+        (
+            "placement_copied_bytes",
+            "bytes",
+            "copied_bytes",
+            "Bytes copied by GC and others, by placement identifier.",
+        ),
         ("placement_erases", "", "erases", "Superblocks erased that had data of one identifier alone."),
     ] {
         text.family(name, "counter", unit, help);

@@ -22,7 +22,7 @@ pub struct Export {
     pub read_only: bool,
     /// What the drive can do.
     pub features: Features,
-    /// The placement identifiers of the drive. Each is an export of its own, `handle-IDENTIFIER`, with the same bytes: the
+    /// The placement identifiers of the drive. Each is an export of its own with the same bytes, such as handle-2: the
     /// writes of its connections have the identifier. Empty for a drive without placement handles.
     pub placements: Vec<u16>,
 }

@@ -83,7 +83,8 @@ mod tests {
         let of = Asked { op: crate::backend::Op::Trim, offset, len: len as u32, fua, placement: 3 };
         let mut job = Job::new(0, kind, &of, Time::START);
         let steps = std::iter::from_fn(|| job.next(4096));
-        let steps = steps.inspect(|step| assert_eq!(step.tag.placement, if step.op == Op::Write { 3 } else { 0 }));
+        let steps =
+            steps.inspect(|step| assert_eq!(step.tag.placement, if step.op == Op::Write { 3 } else { 0 }));
         steps.map(|step| (step.op, step.offset, step.len)).collect()
     }
 

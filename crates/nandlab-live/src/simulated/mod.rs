@@ -865,6 +865,7 @@ impl Simulated {
                 Ok(json!({ "stage": stage }))
             }
             Order::Fdp => fdp(&self.drive).ok_or_else(|| NO_HANDLES.to_owned()),
+            Order::UpdateHandle(_) if !self.drive.spec().placement.is_on() => Err(NO_HANDLES.to_owned()),
             Order::UpdateHandle(identifier) => {
                 if self.drive.spec().placement.find(identifier).is_none() {
                     return Err(format!("the drive has no placement {identifier}"));

@@ -58,9 +58,13 @@ fn a_placement_is_named_with_the_export() {
     let (exports, last) = exchange(&mut of_list, &[option(3, &[])]).options();
     let names: Vec<&[u8]> = exports.iter().map(|export| &export.data[4..]).collect();
     assert_eq!((names, last), (vec![&b"drive"[..], b"handle-0", b"handle-2", b"handle-32770"], ACK));
-    for (name, placement) in
-        [("", Some(0)), ("drive", Some(0)), ("handle-2", Some(2)), ("handle-32770", Some(0x8002)), ("handle-1", None)]
-    {
+    for (name, placement) in [
+        ("", Some(0)),
+        ("drive", Some(0)),
+        ("handle-2", Some(2)),
+        ("handle-32770", Some(0x8002)),
+        ("handle-1", None),
+    ] {
         // A client may look at another export before it chooses one.
         let (mut by_go, _) = session(SIZE, with_handles);
         let asked = [option(6, &info_data("handle-2", &[])), option(7, &info_data(name, &[1]))];

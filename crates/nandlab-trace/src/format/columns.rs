@@ -395,8 +395,14 @@ fn record(
     cells: &[Range<usize>],
     joined: &mut Vec<u8>,
 ) -> Result<Record, TraceError> {
-    let mut found =
-        Record { time_ns: 0, device: Some(0..0), op: of.op, offset: 0, len: of.size.unwrap_or(0), placement: 0 };
+    let mut found = Record {
+        time_ns: 0,
+        device: Some(0..0),
+        op: of.op,
+        offset: 0,
+        len: of.size.unwrap_or(0),
+        placement: 0,
+    };
     let mut devices = 0;
     joined.clear();
     for (index, Column { field, kind }) in of.columns.iter().enumerate() {
@@ -658,7 +664,8 @@ mod tests {
     #[test]
     fn both_passes_give_the_same() {
         use nandlab_base::base::rng::Stream;
-        let of = Columns::parse("time_ms, device, lba*512, size, op(R=read, W=write), placement, skip").unwrap();
+        let of =
+            Columns::parse("time_ms, device, lba*512, size, op(R=read, W=write), placement, skip").unwrap();
         let mut random = Stream::new(1, "both passes");
         let mut accepted = 0;
         for _ in 0..20_000 {

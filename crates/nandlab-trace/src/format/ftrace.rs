@@ -97,7 +97,16 @@ impl Reader for Ftrace {
             word => return Err(bad("+", word, "+")),
         }
         let len = sectors("sectors", words.next("sectors")?)?;
-        let flush = Raw { time_ns, device, op: Op::Flush, fua: false, flush_first: false, offset: 0, len: 0, placement: 0 };
+        let flush = Raw {
+            time_ns,
+            device,
+            op: Op::Flush,
+            fua: false,
+            flush_first: false,
+            offset: 0,
+            len: 0,
+            placement: 0,
+        };
         match op {
             Some(op) if len > 0 || !flush_first => {
                 let offset = sectors("sector", sector)?;

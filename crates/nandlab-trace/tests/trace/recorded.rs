@@ -32,7 +32,10 @@ fn events() -> Vec<(u64, Event)> {
     let at = |arrival, request: Request| Event::Request(request.at(Time::from_ns(arrival)));
     vec![
         (5_000, Event::Mark),
-        (7_000, at(7_000, Request::write(4096, 512).with_fua(true).with_tag(Tag { queue: 0, placement: 300 }))),
+        (
+            7_000,
+            at(7_000, Request::write(4096, 512).with_fua(true).with_tag(Tag { queue: 0, placement: 300 })),
+        ),
         (9_000, at(8_000, Request::read(1, 3))),
         (9_000, Event::Cut),
         (9_000, Event::Restore),

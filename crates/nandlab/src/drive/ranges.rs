@@ -32,7 +32,11 @@ impl Ranges {
     /// The placement of a write whose first byte is at `offset`; 0 outside the ranges.
     pub(super) fn find(&self, offset: u64) -> u16 {
         let after = self.0.partition_point(|range| range.from <= offset);
-        after.checked_sub(1).map(|at| self.0[at]).filter(|range| offset < range.to).map_or(0, |range| range.placement)
+        after
+            .checked_sub(1)
+            .map(|at| self.0[at])
+            .filter(|range| offset < range.to)
+            .map_or(0, |range| range.placement)
     }
 }
 

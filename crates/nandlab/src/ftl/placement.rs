@@ -13,7 +13,9 @@
 //! `initially isolated` and `persistently isolated`, reclaim groups, and the format of the identifier.
 
 use crate::base::geometry::LaneId;
-use crate::spec::{Choices, FromVal, Listed, Params, Val, ValueKind, choices, int, key, param, params, section};
+use crate::spec::{
+    Choices, FromVal, Listed, Params, Val, ValueKind, choices, int, key, param, params, section,
+};
 use nandlab_base::clients::{BOUND, Bound};
 
 /// The largest number of handles.
@@ -73,7 +75,7 @@ section! {
         ) => |values, path| values.get(path).map_or(1, Val::int) as u16,
         /// The isolation of every handle (one item), or of each handle.
         pub isolation: Vec<Isolation> = key(
-            ISOLATION,
+            "placement.isolation",
             ISOLATIONS,
             "\"initial\"",
             "whether GC mixes the data of handles (initial) or keeps it by itself (persistent): one value, or a list with \
@@ -88,7 +90,7 @@ section! {
         ),
         /// Ranges of addresses whose writes have a placement, unless the request names one.
         pub ranges: Vec<PlacementRange> = key(
-            RANGES,
+            "placement.ranges",
             ValueKind::List(PlacementRange::PARAMS, RANGES_MAX),
             "",
             "ranges of addresses whose writes have a placement, unless the request names one above 0",
@@ -173,7 +175,13 @@ impl PlacementSpec {
 
 impl Default for PlacementSpec {
     fn default() -> Self {
-        Self { handles: 1, groups: 1, isolation: vec![Isolation::Initial], reclaim_unit: 1, ranges: Vec::new() }
+        Self {
+            handles: 1,
+            groups: 1,
+            isolation: vec![Isolation::Initial],
+            reclaim_unit: 1,
+            ranges: Vec::new(),
+        }
     }
 }
 

@@ -72,7 +72,8 @@ pub(super) fn unknown(placements: &PlacementSpec, placement: u16) -> Option<(Str
 
 /// Ranges lie within the drive, which has their placements, and do not overlap.
 pub(super) fn ranges(check: &mut Check<'_>, logical_bytes: u64) -> Option<()> {
-    let ranges: Vec<PlacementRange> = check.get(RANGES)?.list().iter().map(PlacementRange::from_val).collect();
+    let ranges: Vec<PlacementRange> =
+        check.get(RANGES)?.list().iter().map(PlacementRange::from_val).collect();
     let placements = section(check)?;
     let bytes = |range: &PlacementRange| (range.from.bytes(logical_bytes), range.to.bytes(logical_bytes));
     for (i, range) in ranges.iter().enumerate() {
@@ -82,9 +83,21 @@ pub(super) fn ranges(check: &mut Check<'_>, logical_bytes: u64) -> Option<()> {
         } else if to > logical_bytes {
             let (end, all) = (range.to.show(), show_size(logical_bytes));
             let message = format!("the range ends at {end}, beyond the {all} of the drive");
-            check.error_in_list(RANGES, i, "to", message, format!("set to = \"{all}\" at most, or a larger drive"));
+            check.error_in_list(
+                RANGES,
+                i,
+                "to",
+                message,
+                format!("set to = \"{all}\" at most, or a larger drive"),
+            );
         } else if from >= to {
-            check.error_in_list(RANGES, i, "from", "the range ends where it begins, or before", "set from below to");
+            check.error_in_list(
+                RANGES,
+                i,
+                "from",
+                "the range ends where it begins, or before",
+                "set from below to",
+            );
         } else if let Some(other) =
             ranges[..i].iter().position(|other| bytes(other).0 < to && from < bytes(other).1)
         {
