@@ -132,8 +132,8 @@ def trace_of(table: Any) -> RequestTrace:
     beside = [name for name in columns if name not in _TRACED.values()]
     if beside:
         raise ValueError(
-            f"column {beside[0]!r}: the requests of a run have the columns op, offset, length, arrival_ns and placement; "
-            "nandlab.Drive.submit_many takes the others"
+            f"column {beside[0]!r}: the requests of a run have the columns op, offset, length, arrival_ns and "
+            "placement; nandlab.Drive.submit_many takes the others"
         )
     stated = [name for name in _TRACED if _TRACED[name] not in _OPTIONAL or _TRACED[name] in columns]
     frame = pl.DataFrame({name: columns[name] for name in map(_TRACED.__getitem__, stated)})

@@ -167,8 +167,10 @@ class Jobs:
 
 
 def read_jobs(path: str | os.PathLike[str], logical_bytes: int, places: Places = ONE_PLACE) -> Jobs:
-    """The jobs of the file `path` on a drive of `logical_bytes` bytes with these `places`; raises `OutputError` for a file that cannot be
-    read, and for an option whose value fio would refuse."""
+    """The jobs of the file `path` on a drive of `logical_bytes` bytes with these `places`.
+
+    Raises `OutputError` for a file that cannot be read, and for an option whose value fio or the drive would refuse.
+    """
     path = Path(path)
     try:
         with open(path, "rb") as file:
@@ -185,9 +187,7 @@ def read_jobs(path: str | os.PathLike[str], logical_bytes: int, places: Places =
     return parse_jobs(text, logical_bytes, shown(path), places)
 
 
-def parse_jobs(
-    text: str, logical_bytes: int, name: str = "the fio job file", places: Places = ONE_PLACE
-) -> Jobs:
+def parse_jobs(text: str, logical_bytes: int, name: str = "the fio job file", places: Places = ONE_PLACE) -> Jobs:
     """As `read_jobs`, for the text of a job file; `name` is its name in errors."""
     found = Jobs([])
     names: dict[str, int] = {}
@@ -429,7 +429,7 @@ class _Job:
         if beyond := [index for index in indices if index >= self._places.count]:
             raise self._wrong("plids", f"{self._places}; found {beyond[0]}")
         if len(indices) > 1:
-            self._without("plids", f"fio takes them in turn, a client has one; taken: {indices[0]}; write a job for each")
+            self._without("plids", f"fio takes them in turn, a client has one; taken: {indices[0]}; write a job each")
         return self._places.identifier(indices[0])
 
     def _indices(self, key: str) -> list[int]:

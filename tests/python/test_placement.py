@@ -147,7 +147,8 @@ def trace(path: Path, column: bool) -> str:
         placement = 2 if at >= 512 else 0
         lines.append(f"{number / 1e4},{at * 4096},4096,W" + (f",{placement}" if column else ""))
     path.write_text("\n".join(lines) + "\n")
-    return f"[workload]\ntrace = '{path}'\nformat = {{ columns = 'time_s, offset, size, op{', placement' * column}' }}\n"
+    columns = "time_s, offset, size, op" + ", placement" * column
+    return f"[workload]\ntrace = '{path}'\nformat = {{ columns = '{columns}' }}\n"
 
 
 def test_a_column_and_a_range_of_addresses_name_the_same_placements(tmp_path):

@@ -80,7 +80,11 @@ pub fn convert(
                 return Err(cannot_represent(format, number, "force unit access"));
             }
             if done.placements_lost > 0 {
-                return Err(cannot_represent(format, number, "a placement"));
+                return Err(TraceError::new(
+                    ErrorKind::Unsupported,
+                    format!("request {number}: {format} cannot represent a placement"),
+                    "--drop writes the requests without their placements, and counts them: no format that is written has any",
+                ));
             }
             if done.times_rounded > 0 {
                 return Err(cannot_represent(format, number, "a time of this resolution"));

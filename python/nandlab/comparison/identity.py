@@ -16,10 +16,10 @@ _SHAPED_BY_OUTPUT = ("series", "dies", "requests")
 def identical(one: RunResult, other: RunResult, *, output_differs: bool = False) -> bool:
     """Whether all results are the same to the byte, except what repeats the settings.
 
-    Compared are the outcomes in summary.json, smart.json, power.json, fdp.json, every table (also each bin of the latency
-    histograms, each interval of the series and each block) and the timeline. Not compared are the spec and its hash,
-    the notes, which quote settings, and sim.json. With `output_differs` (the specs differ in [output]) the tables that
-    [output] shapes, and the timeline, are left out.
+    Compared are the outcomes in summary.json, smart.json, power.json, fdp.json, every table (also each bin of the
+    latency histograms, each interval of the series and each block) and the timeline. Not compared are the spec and its
+    hash, the notes, which quote settings, and sim.json. With `output_differs` (the specs differ in [output]) the tables
+    that [output] shapes, and the timeline, are left out.
     """
     if _outcomes(one) != _outcomes(other) or _lines(one.smart_text) != _lines(other.smart_text):
         return False

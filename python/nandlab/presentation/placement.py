@@ -24,30 +24,45 @@ def placement(summary: Summary, spec_toml: str) -> Section | None:
         return None
     clients = _clients(spec_toml)
     has_groups = any(of.group for of in found.handles.values())
-    heads = ["handle", "written", "copied", "WAF", "erases", "share of copies", "write p50, us", "p99, us"]
+    heads = ["handle", "written", "copied", "WAF", "erases", "of copies", "p50, us", "p99, us"]
     full = ["handle", "isolation", *heads[1:5], "padding", *heads[5:], *(["clients"] if clients else [])]
-    short, rows = [], []
+    short: list[Row] = []
+    rows: list[Row] = []
     for identifier, of in found.handles.items():
         label = _label(identifier, of, has_groups)
         written, copied, waf = size(of.host_bytes), size(of.copied_bytes), number(of.waf)
         share = Part(f"{of.copied_share:.1%}", of.copied_share)
         p50, p99 = _latencies(summary, identifier)
-        short.append(Row(label, (written, copied, waf, count(of.erases), share.text, p50, p99)))
-        cells = [of.isolation, written, copied, waf, count(of.erases), size(of.padding_bytes), share, p50, p99]
+        if of.host_bytes or of.copied_bytes:
+            short.append(Row(label, (written, copied, waf, count(of.erases), share.text, p50, p99)))
+        cells: list[str | Part] = [
+            of.isolation,
+            written,
+            copied,
+            waf,
+            count(of.erases),
+            size(of.padding_bytes),
+            share,
+            p50,
+            p99,
+        ]
         rows.append(Row(label, (*cells, *([", ".join(clients.get(identifier, ())) or "-"] if clients else []))))
     for group, mixed in found.mixed.items():
         if mixed.copied_bytes or mixed.erases or mixed.padding_bytes:
             label = f"mixed by GC in group {group}" if has_groups else "mixed by GC"
             erases, copied, padding = count(mixed.erases), size(mixed.copied_bytes), size(mixed.padding_bytes)
             short.append(Row(label, ("-", copied, "-", erases, "-", "-", "-")))
-            cells = ["-", "-", copied, "-", erases, padding, "-", "-", "-", *(["-"] if clients else [])]
-            rows.append(Row(label, tuple(cells)))
+            dashes = ("-",) * (4 if clients else 3)
+            rows.append(Row(label, ("-", "-", copied, "-", erases, padding, *dashes)))
     caption = (
         "By placement identifier. Written: programmed for the host; copied: programmed again because GC or another "
-        "mechanism moved the data; WAF: both over written. Erases are superblocks with data of this handle alone."
+        "mechanism moved the data; WAF: both over written; of copies: the share of all copies of the drive. Erases are "
+        "superblocks with data of this handle alone. Latencies are those of writes."
     )
     if any("mixed" in row.label for row in rows):
-        caption += " Mixed by GC: superblocks with data of several initially isolated handles; their copies count above too."
+        caption += (
+            " Mixed by GC: superblocks with data of several initially isolated handles; their copies count above too."
+        )
     figures = (
         Figure("host bytes written (HBMW)", size(found.hbmw)),
         Figure("media bytes written (MBMW)", size(found.mbmw)),
@@ -58,7 +73,9 @@ def placement(summary: Summary, spec_toml: str) -> Section | None:
         *(Figure(f"events: {_EVENTS[name]}", count(value)) for name, value in _counts(found).items()),
     )
     table = Table(tuple(full), tuple(rows), caption)
-    return Section("Placement handles", Table(tuple(heads), tuple(short)), (table,), figures)
+    # On the screen a drive whose handles nobody has used is its headline alone.
+    at_a_glance = Table(tuple(heads), tuple(short)) if short else ()
+    return Section("Placement handles", at_a_glance, (table,), figures)
 
 
 def invalid(found: PlacementSummary) -> str:
