@@ -303,5 +303,5 @@ def test_a_live_drive_has_logs_and_updates_handles(tmp_path, command):
     with live.serve(path, speed="max") as drive:
         assert "the drive has no placement handles" in call("fdp", "stats", status=2)
         assert "placement" not in drive.stat()
-        with pytest.raises(OutputError, match="no placement 1"):
+        with pytest.raises(OutputError, match="no placement handles"):
             drive.update_handle(1)
