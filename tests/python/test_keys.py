@@ -175,6 +175,7 @@ CASES: dict[str, Case] = {
     "placement.groups": case("placement.groups=2", base=("ftl.allocation=dynamic", "workload.synthetic.span=0.2")),
     "placement.isolation": case("placement.isolation=persistent", base=HANDLES),
     "placement.reclaim_unit": case("placement.reclaim_unit=4"),
+    "placement.ranges": case("placement.ranges=[{ to = 0.5, placement = 1 }]", base=("placement.handles=2",)),
     "gc.victim": case("gc.victim=fifo"),
     "gc.pacing": case("gc.pacing=none"),
     "gc.foreground": case("gc.foreground=blocking", base=("gc.pacing=none",)),

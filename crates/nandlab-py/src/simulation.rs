@@ -9,7 +9,7 @@ use crate::tables;
 use nandlab::base::note::Note;
 use nandlab::base::units::{SECOND, Span};
 use nandlab::drive::spec::{Loaded, PreconditionSpec};
-use nandlab::drive::{BuildError, Completion, Drive, Lived, SaveError, SnapshotError};
+use nandlab::drive::{BuildError, Completion, Drive, Lived, Refused, SaveError, SnapshotError};
 use nandlab::host::Request;
 use nandlab::probe::Probe;
 use nandlab::report::{
@@ -133,11 +133,19 @@ fn run_failure(stopped: Stopped<TraceError>, hash: &str, policies: &[Chosen]) ->
             nandlab::drive::Failure::TimeIsOver { end }
         )),
         Stopped::Refused { number, request, refused } => Failure::Run(format!(
-            "request {number} of the workload ({} of {} bytes at byte {}): {refused}\n  remedy: a larger drive, or \
-             workload.beyond = \"wrap\" to take addresses modulo the capacity (the summary counts them)",
+            "request {number} of the workload ({} of {} bytes at byte {}): {refused}\n  remedy: {}",
             request.op.name(),
             request.len,
             request.offset,
+            match refused {
+                Refused::Placement { .. } => {
+                    "set placement.handles in the spec, or write skip in place of placement in the columns of the trace"
+                }
+                _ => {
+                    "a larger drive, or workload.beyond = \"wrap\" to take addresses modulo the capacity (the summary \
+                     counts them)"
+                }
+            },
         )),
     }
 }

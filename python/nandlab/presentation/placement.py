@@ -49,13 +49,13 @@ def placement(summary: Summary, spec_toml: str) -> Section | None:
         rows.append(Row(label, (*cells, *([", ".join(clients.get(identifier, ())) or "-"] if clients else []))))
     for group, mixed in found.mixed.items():
         if mixed.copied_bytes or mixed.erases or mixed.padding_bytes:
-            label = f"mixed by GC in group {group}" if has_groups else "mixed by GC"
+            label = f"mixed, group {group}" if has_groups else "mixed by GC"
             erases, copied, padding = count(mixed.erases), size(mixed.copied_bytes), size(mixed.padding_bytes)
             short.append(Row(label, ("-", copied, "-", erases, "-", "-", "-")))
             dashes = ("-",) * (4 if clients else 3)
             rows.append(Row(label, ("-", "-", copied, "-", erases, padding, *dashes)))
     caption = (
-        "By placement identifier. Written: programmed for the host; copied: programmed again because GC or another "
+        f"By placement identifier{' (reclaim group/handle)' if has_groups else ''}. Written: programmed for the host; copied: programmed again because GC or another "
         "mechanism moved the data; WAF: both over written; of copies: the share of all copies of the drive. Erases are "
         "superblocks with data of this handle alone. Latencies are those of writes."
     )
@@ -89,7 +89,7 @@ def _counts(found: PlacementSummary) -> dict[str, int]:
 
 
 def _label(identifier: int, of: HandleSummary, has_groups: bool) -> str:
-    return f"{identifier:#06x}: group {of.group}, handle {of.handle}" if has_groups else str(of.handle)
+    return f"{identifier} ({of.group}/{of.handle})" if has_groups else str(of.handle)
 
 
 def _latencies(summary: Summary, identifier: int) -> tuple[str, str]:

@@ -141,10 +141,9 @@ impl Memory {
             + logical_units / 8
             + Oracle::BYTES_PER_WRITTEN_LPN * touched.asked.min(logical_units);
         // Latencies of reads, writes, TRIMs and flushes of each client, and of each placement.
-        let clients = match spec.workload.as_ref().map_or(0, |workload| workload.clients().len() as u64) {
-            0 => 0,
-            count => 4 * (count + 1),
-        };
+        let count = spec.workload.as_ref().map_or(0, |workload| workload.clients().len() as u64);
+        let placements = u64::from(spec.placement.handles) * u64::from(spec.placement.groups);
+        let clients = if count == 0 && placements == 1 { 0 } else { 4 * (count.max(1) + placements) };
         // Preconditioning, recovery and writing results never overlap in time.
         let temporary =
             touched.precondition_bytes.max(recovery).max(superblocks * Table::BYTES_PER_SUPERBLOCK);
