@@ -241,10 +241,10 @@ class Drive:
         self, connection: socket.socket, timeout_s: float, waiting: Callable[[float], object] | None
     ) -> None:
         """Wait for the first bytes of an answer."""
-        begin = time.monotonic()
-        while not select.select([connection], [], [], min(_TOLD_EVERY_S, timeout_s))[0]:
-            waited_s = time.monotonic() - begin
-            if waited_s >= timeout_s:
+        begin, waited_s = time.monotonic(), 0.0
+        while not select.select([connection], [], [], min(_TOLD_EVERY_S, timeout_s - waited_s))[0]:
+            waited_s = min(time.monotonic() - begin, timeout_s)
+            if waited_s == timeout_s:
                 raise OutputError(
                     f"the server of {self.path} has not ended after {waited_s:.0f} s, and goes on saving the drive\n"
                     "  remedy: wait for its end"

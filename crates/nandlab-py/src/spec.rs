@@ -320,7 +320,8 @@ pub(crate) fn memory_needed(
     let spec = &spec.loaded.spec;
     #[cfg(unix)]
     if serve {
-        let [resident, reserved] = nandlab_live::simulated::Simulated::memory(spec, explain.then_some(crate::serve::EXPLAINED));
+        let [resident, reserved] =
+            nandlab_live::simulated::Simulated::memory(spec, explain.then_some(crate::serve::EXPLAINED));
         return (
             resident,
             reserved,
