@@ -53,7 +53,7 @@ def codes(notes):
 def test_the_first_spec_may_be_a_mapping():
     as_text, as_mapping = pair_of(FULL, FIFO), pair_of(tomllib.loads(FULL), FIFO)
     assert of(as_mapping, "waf") == of(as_text, "waf") and of(as_text, "waf").ratio != 1
-    with pytest.raises(nandlab.SpecError, match="gc.victim"):
+    with pytest.raises(nandlab.SpecError, match=r"gc\.victim"):
         nandlab.compare({"gc.victim": "nothing"}, FIFO)
 
 
