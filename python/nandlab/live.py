@@ -132,14 +132,12 @@ class Drive:
             raise OutputError(f"mark: a text is one line of at most {_MARK_MAX} bytes")
         return self._order(f"mark {text}")
 
-    def stop(
-        self, *, timeout_s: float = 600.0, waiting: Callable[[float], object] | None = None
-    ) -> dict[str, Any]:
+    def stop(self, *, timeout_s: float = 600.0, waiting: Callable[[float], object] | None = None) -> dict[str, Any]:
         """The server ends; the result is that of `stat` at the end.
 
         The order returns when the drive is saved and another server can go on with it. While that takes longer,
-        `waiting` is called every two seconds with the seconds so far; after `timeout_s` seconds `OutputError` is raised,
-        and the server goes on saving.
+        `waiting` is called every two seconds with the seconds so far; after `timeout_s` seconds `OutputError` is
+        raised, and the server goes on saving.
         """
         return self._order("stop", timeout_s=timeout_s, waiting=waiting)
 
@@ -245,14 +243,12 @@ class Drive:
         result: dict[str, Any] = parsed["ok"]
         return result
 
-    def _wait(
-        self, connection: socket.socket, timeout_s: float, waiting: Callable[[float], object] | None
-    ) -> None:
+    def _wait(self, connection: socket.socket, timeout_s: float, waiting: Callable[[float], object] | None) -> None:
         """Wait for the first bytes of an answer."""
-        begin = time.monotonic()
-        while not select.select([connection], [], [], min(_TOLD_EVERY_S, timeout_s))[0]:
-            waited_s = time.monotonic() - begin
-            if waited_s >= timeout_s:
+        begin, waited_s = time.monotonic(), 0.0
+        while not select.select([connection], [], [], min(_TOLD_EVERY_S, timeout_s - waited_s))[0]:
+            waited_s = min(time.monotonic() - begin, timeout_s)
+            if waited_s == timeout_s:
                 raise OutputError(
                     f"the server of {self.path} has not ended after {waited_s:.0f} s, and goes on saving the drive\n"
                     "  remedy: wait for its end"

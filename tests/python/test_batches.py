@@ -263,6 +263,7 @@ def test_a_spec_as_a_mapping():
         nandlab.load(spec)
     spec["drive"]["pages_per_block"] = spec.pop("drive.pages_per_block")
     assert nandlab.run(spec).summary.requests == nandlab.run(nandlab.load(spec)).summary.requests == 300
+    assert nandlab.Drive(spec).submit("read", 0, 4096) == nandlab.Drive(nandlab.load(spec)).submit("read", 0, 4096)
     assert nandlab.load({}) == nandlab.load("\n")
     assert nandlab.load({"gc.victim": "fifo"}) == nandlab.load('[gc]\nvictim = "fifo"\n')
 

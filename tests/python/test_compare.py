@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import time
+import tomllib
 
 import nandlab
 import numpy as np
@@ -47,6 +48,13 @@ def of(pair, metric):
 
 def codes(notes):
     return [note.code for note in notes]
+
+
+def test_the_first_spec_may_be_a_mapping():
+    as_text, as_mapping = pair_of(FULL, FIFO), pair_of(tomllib.loads(FULL), FIFO)
+    assert of(as_mapping, "waf") == of(as_text, "waf") and of(as_text, "waf").ratio != 1
+    with pytest.raises(nandlab.SpecError, match=r"gc\.victim"):
+        nandlab.compare({"gc.victim": "nothing"}, FIFO)
 
 
 def test_ratio_and_interval_are_those_of_the_logarithms():

@@ -231,22 +231,23 @@ def test_a_drive_goes_on_after_a_clean_end(spec, tmp_path, how):
 def test_the_answer_to_stop_is_the_state_after_the_last_checkpoint(spec, tmp_path):
     data = tmp_path / "data"
     data.mkdir()
-    options = ["--speed", "max", "--data", data, "--replay-max", "1us"]
+    # A session that ends with a recording of 16 MiB is saved at its end.
+    options = ["--speed", "max", "--data", data, "--replay-max", "10min"]
     with Server(spec, tmp_path, *options) as server:
         client = Client(server.path)
-        for lpn in range(40):
-            client.write(lpn * UNIT, random.Random(lpn).randbytes(UNIT))
+        for number in range(18):
+            client.write(number % 4 << 20, random.Random(number).randbytes(1 << 20))
         before = server.drive.stat()
-        assert before["checkpoints"]["count"] == 0
+        assert before["checkpoints"]["count"] == 0 and before["recording"]["bytes"] > 16 << 20
         stat = server.drive.stop()
         assert stat["checkpoints"]["count"] == 1
-        assert stat["recording"]["bytes"] == (data / "session.rec").stat().st_size < before["recording"]["bytes"]
-        assert stat["completed"] == before["completed"] == 40
+        assert stat["recording"]["bytes"] == (data / "session.rec").stat().st_size < 1 << 16
+        assert stat["completed"] == before["completed"] == 18
         # The drive can be served again at once, while the first process writes its results.
         (tmp_path / "again").mkdir()
         with Server(spec, tmp_path / "again", *options) as other:
-            assert Client(other.path).read(0, UNIT) == random.Random(0).randbytes(UNIT)
-            assert other.drive.stat()["completed"] == 41
+            assert Client(other.path).read(0, 1 << 20) == random.Random(16).randbytes(1 << 20)
+            assert other.drive.stat()["completed"] == 19
 
 
 def test_a_stop_that_takes_long_is_told_and_ends(tmp_path):
@@ -256,7 +257,7 @@ def test_a_stop_that_takes_long_is_told_and_ends(tmp_path):
         listener.bind(os.fspath(live.orders_path(path)))
         listener.listen()
         with pytest.raises(OutputError, match="has not ended after 3 s"):
-            live.Drive(path).stop(timeout_s=2.5, waiting=told.append)
+            live.Drive(path).stop(timeout_s=3, waiting=told.append)
     assert len(told) == 1 and told[0] >= 2
 
 
@@ -274,7 +275,7 @@ def test_the_dropped_bytes_of_a_torn_recording_are_told(spec, tmp_path):
         return subprocess.run([str(word) for word in words], capture_output=True, text=True, check=True).stderr
 
     assert "dropped" not in run("a")
-    assert json.loads((tmp_path / "a" / "sim.json").read_text())["dropped_bytes"] == 0
+    assert "dropped_bytes" not in json.loads((tmp_path / "a" / "sim.json").read_text())
     recording.write_bytes(whole[:-5])
     torn = run("b")
     dropped = json.loads((tmp_path / "b" / "sim.json").read_text())["dropped_bytes"]

@@ -42,7 +42,7 @@ fn main() {
     let op = if what == "reads" { Op::Read } else { Op::Write };
     let units = drive.geometry().logical_bytes() / 4096 / 4;
     let mut stream = Stream::new(1, "explained");
-    let mut submit = |drive: &mut Drive<Taps>, op, unit| {
+    let submit = |drive: &mut Drive<Taps>, op, unit| {
         while drive.outstanding() >= 32 {
             drive.advance_to_completion(Time::NEVER);
             drive.completions();

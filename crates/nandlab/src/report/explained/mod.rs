@@ -167,6 +167,13 @@ struct Outstanding {
     has_steps: bool,
 }
 
+impl Default for Outstanding {
+    /// No request.
+    fn default() -> Self {
+        Self { id: NOBODY, arrival: 0, reached: 0, begun: 0, done: 0, parts: Vec::new(), has_steps: false }
+    }
+}
+
 /// A stretch of the path of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
@@ -270,14 +277,8 @@ pub struct Explainer {
     crossing: Vec<(u32, Vec<Step>)>,
 }
 
-/// Adds a time to the list of a request's parts, which are few.
-fn add(parts: &mut Vec<(u8, u64)>, part: Part, ns: u64) {
-    let number = part.index() as u8;
-    match parts.iter_mut().find(|of| of.0 == number) {
-        Some(of) => of.1 += ns,
-        None => parts.push((number, ns)),
-    }
-}
+/// A part has a bit in [`Path::used`].
+const _: () = assert!(PARTS <= 64);
 
 /// The path of a request, followed back from its end.
 struct Path {
@@ -285,19 +286,32 @@ struct Path {
     begun: u64,
     arrival: u64,
     request: u64,
-    parts: Vec<(u8, u64)>,
+    /// By part, and by bit whether there is a time of the part.
+    parts: [u64; PARTS],
+    used: u64,
     looks: u32,
     steps: Option<Vec<Step>>,
 }
 
 impl Path {
-    /// Adds a stretch, as far as it is after the beginning.
+    /// Adds a stretch, as far as it is after the beginning. Most requests keep no steps, and most stretches are empty.
+    #[inline(always)]
     fn add(&mut self, (from, to): Stretch, part: Part, of: Option<(u32, u32)>) {
         let from = from.max(self.begun);
-        if from >= to {
-            return;
+        if from < to {
+            let number = part.index();
+            self.parts[number] += to - from;
+            self.used |= 1 << number;
+            if self.steps.is_some() {
+                self.step((from, to), part, of);
+            }
         }
-        add(&mut self.parts, part, to - from);
+    }
+
+    /// Adds a step.
+    #[cold]
+    #[inline(never)]
+    fn step(&mut self, (from, to): Stretch, part: Part, of: Option<(u32, u32)>) {
         let arrival = self.arrival;
         let Some(steps) = &mut self.steps else { return };
         let step = Step {
@@ -315,6 +329,7 @@ impl Path {
         }
     }
 
+    #[inline(always)]
     fn own(&mut self, stretch: Stretch, own: Own) {
         self.add(stretch, Part::Own(own), None);
     }
@@ -643,7 +658,8 @@ impl Explainer {
         let latency_ns = (done.completed - done.request.arrival).ns();
         let on_link = done.completed.ns() - request.done;
         if on_link > 0 {
-            add(&mut request.parts, Part::Own(Own::Link), on_link);
+            // The way to the drive may be among the parts already; their sums count.
+            request.parts.push((Part::Own(Own::Link).index() as u8, on_link));
         }
         let (since, has_steps) = (request.done - request.arrival, std::mem::take(&mut request.has_steps));
         let crossed = has_steps.then(|| self.crossing.iter().position(|&(of, _)| of == slot.0)).flatten();
@@ -662,7 +678,7 @@ impl Explainer {
         }
         let mut parts = Parts::default();
         for &(part, ns) in &self.slots[slot.index()].parts {
-            parts.0[usize::from(part)] = ns;
+            parts.0[usize::from(part)] += ns;
         }
         let mut steps = steps.unwrap_or_default();
         steps.reverse();
@@ -790,28 +806,13 @@ impl Watcher for Explainer {
 impl Probe for Explainer {
     fn on_submitted(&mut self, slot: RequestId, id: u64, request: &Request, _: u64) {
         let arrival = request.arrival.ns();
-        let mut parts = Vec::new();
-        if let Some(before) = self.slots.get_mut(slot.index()) {
-            parts = std::mem::take(&mut before.parts);
-            parts.clear();
+        if self.slots.len() <= slot.index() {
+            self.slots.resize(slot.index() + 1, Outstanding::default());
         }
-        let outstanding = Outstanding {
-            id,
-            arrival,
-            reached: arrival,
-            begun: arrival,
-            done: arrival,
-            parts,
-            has_steps: false,
-        };
-        match self.slots.get_mut(slot.index()) {
-            Some(of) => *of = outstanding,
-            None => {
-                let none = Outstanding { id: u64::MAX, parts: Vec::new(), ..outstanding };
-                self.slots.resize(slot.index(), none);
-                self.slots.push(outstanding);
-            }
-        }
+        let of = &mut self.slots[slot.index()];
+        (of.id, of.arrival, of.reached, of.begun, of.done) = (id, arrival, arrival, arrival, arrival);
+        of.parts.clear();
+        of.has_steps = false;
     }
 
     /// The requests and operations under way are followed further; the sums begin again.
@@ -895,11 +896,11 @@ impl Probe for Explainer {
     }
 
     fn on_done(&mut self, now: Time, slot: RequestId) {
-        let Some(request) = self.slots.get_mut(slot.index()) else { return };
+        let Some(request) = self.slots.get(slot.index()) else { return };
         let (arrival, reached, begun, id) = (request.arrival, request.reached, request.begun, request.id);
-        let parts = std::mem::take(&mut request.parts);
         let is_slow = self.slowest_max > 0 && self.is_slow(now.ns() - arrival);
-        let mut path = Path { begun, arrival, request: id, parts, looks: 0, steps: is_slow.then(Vec::new) };
+        let steps = is_slow.then(Vec::new);
+        let mut path = Path { begun, arrival, request: id, parts: [0; PARTS], used: 0, looks: 0, steps };
         self.follow(&mut path, now.ns());
         path.begun = arrival;
         path.own((reached, begun), Own::Controller);
@@ -908,7 +909,12 @@ impl Probe for Explainer {
             self.crossing.push((slot.0, steps));
         }
         let of = &mut self.slots[slot.index()];
-        (of.done, of.parts, of.has_steps) = (now.ns(), path.parts, is_slow);
+        (of.done, of.has_steps) = (now.ns(), is_slow);
+        while path.used > 0 {
+            let part = path.used.trailing_zeros();
+            of.parts.push((part as u8, path.parts[part as usize]));
+            path.used &= path.used - 1;
+        }
     }
 
     fn on_completed(&mut self, slot: RequestId, done: &Completion) {
