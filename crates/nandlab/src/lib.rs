@@ -19,6 +19,7 @@ pub mod power_loss;
 pub mod probe;
 pub mod read_levels;
 pub mod reclaim;
+pub mod slc;
 pub mod refresh;
 pub mod report;
 pub mod runner;

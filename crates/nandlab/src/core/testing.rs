@@ -167,6 +167,7 @@ impl Setup {
             unit_bytes: self.unit_bytes,
             copybacks_max: self.copybacks_max,
             has_combinations: self.has_combinations,
+            slc: None,
         };
         let needs = SuperblockNeeds::new(&Demands {
             lanes: self.lanes.into(),
@@ -186,6 +187,7 @@ impl Setup {
             victim: Box::new(FewestValid),
             needs,
             streams: settings.streams(),
+            slc: None,
         };
         Ftl::new(config, geometry, array)
     }

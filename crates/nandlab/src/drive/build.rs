@@ -71,6 +71,7 @@ pub(super) fn ftl(spec: &Spec, policies: &Policies, geometry: &Geometry, array: 
         victim: policies.victim(spec, geometry.lanes),
         needs: superblock_needs(spec),
         streams: streams(spec),
+        slc: spec.slc.share(&spec.drive, geometry),
     };
     Ftl::new(config, geometry, array)
 }

@@ -264,6 +264,7 @@ impl<P: Probe> Drive<P> {
                 2 => SuperblockState::Full,
                 4 => SuperblockState::Retired,
                 5 => SuperblockState::Bad,
+                6 => SuperblockState::Cached,
                 _ => return Err(SnapshotError::Damaged("a superblock is in an impossible state")),
             };
             let shapes = self.core.flash().shapes();
@@ -285,7 +286,7 @@ impl<P: Probe> Drive<P> {
                     return Err(SnapshotError::Damaged("an LPN is out of range or mapped twice"));
                 }
             }
-            if state == SuperblockState::Full {
+            if state.is_closed() {
                 closed.push(id);
             }
         }

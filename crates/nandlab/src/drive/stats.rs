@@ -10,6 +10,7 @@ pub use crate::migration::{MigrationStats, MigrationSummary};
 pub use crate::power_loss::{LossCounts, LossRecord, PowerLoss, PowerSummary, Recovery};
 pub use crate::read_levels::{ByLevel, EccStats, EccSummary};
 pub use crate::reclaim::ReclaimStats;
+pub use crate::slc::SlcStats;
 pub use crate::refresh::{RefreshStats, RefreshSummary};
 pub use crate::sched::SuspendStats;
 pub use crate::write_cache::{CacheStats, CacheSummary};
@@ -86,6 +87,7 @@ counted! {
     cache: CacheStats, in "cache" = |drive| drive.caching.as_ref().map_or_else(CacheStats::default, |c| c.stats.clone());
     refresh: RefreshStats, in "refresh" = |drive| drive.schemes.refreshing.stats();
     reclaim: ReclaimStats, in "reclaim" = |drive| drive.schemes.reclaim.stats.clone();
+    slc: SlcStats, in "slc" = |drive| drive.schemes.slc.as_ref().map_or_else(SlcStats::default, |slc| slc.stats.clone());
     suspensions: SuspendStats, in "suspensions" = |drive| drive.core.device().suspensions();
     migration: MigrationStats, in "migration" = |drive| drive.schemes.migration.stats.clone();
     units: UnitsStats, in "units" = |drive| drive.core.units_stats().clone();

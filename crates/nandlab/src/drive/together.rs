@@ -248,6 +248,10 @@ impl<P: Probe> JobSchemes<P> for Jobs<'_> {
         self.schemes.migration.copy_back(core, copyback)
     }
 
+    fn fold_for_room(&mut self, core: &mut Core<P>, lane: LaneId) -> Option<NextJob> {
+        self.schemes.slc.as_mut()?.fold_for_room(core, lane)
+    }
+
     /// A combination page has moved: its entries now belong to its new place.
     fn on_moved(&mut self, _core: &mut Core<P>, lpn: Lpn, to: UnitId) {
         if let Some(partial) = &mut self.schemes.refreshing.partial {

@@ -36,6 +36,9 @@ pub const STREAMS_MAX: usize = 32;
 /// static wear levelling 2, translation pages 3, combination pages 4, copybacks from 5 on.
 pub const FIXED_NUMBERS: u8 = 5 + COPYBACKS_MAX;
 
+/// The number in a saved drive of the stream of the host in SLC mode, and its mark.
+const SLC: u8 = 63;
+
 /// Who writes to a stream. The class of the programs follows from it (`Core::class_of`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writer {
@@ -50,6 +53,8 @@ pub enum Writer {
     Map,
     /// A scheme, for data of its own. Its programs have the class of refresh.
     Internal,
+    /// The host, and the write cache for the host, with any placement. The superblocks are in SLC mode.
+    Slc,
 }
 
 /// The LPNs of the units of a stream whose data is not the host's. They follow those of the host, stream by stream in
@@ -131,6 +136,14 @@ impl StreamSpec {
         Self::new(1, Writer::Job, Need::new("gc", "GC", u64::from(!shares_first_superblock), 1))
     }
 
+    /// The stream of the host in SLC mode, to which the other streams of the host leave `free` superblocks. Its open
+    /// superblock has units left only while no write of the host waits, and is folded when it has none. A translation
+    /// page may wait meanwhile (`has_map`): then the open superblock is a need, unless it is one of the `free` ones.
+    pub fn slc(free: u64, has_map: bool) -> Self {
+        let need = Need::new("slc", "the SLC cache", u64::from(has_map && free == 0), free);
+        Self::new(SLC, Writer::Slc, need).marked(SLC)
+    }
+
     /// The same stream with a mark.
     #[must_use]
     pub fn marked(self, mark: u8) -> Self {
@@ -155,8 +168,12 @@ pub struct Streams {
     specs: Box<[StreamSpec]>,
     /// By stream: its own LPNs.
     lpns: Box<[Range<u32>]>,
-    /// By placement: the stream of the host.
+    /// By placement: the stream of the host; then that of the host in SLC mode, if there is one.
     hosts: Box<[StreamId]>,
+    /// The number of placements.
+    placements: usize,
+    /// The stream of the host in SLC mode.
+    slc: Option<StreamId>,
     /// By stream, one bit: whether it is a stream of the host.
     host_bits: u32,
     /// By stream, one bit: whether a scheme writes to it, for data of its own.
@@ -207,11 +224,15 @@ impl Streams {
         assert!(is_dense, "placements are declared in their order, from 0 on");
         let find =
             |is: fn(&StreamSpec) -> bool| ids().zip(&specs).find(|(_, spec)| is(spec)).map(|(id, _)| id);
+        let (placements, slc) = (hosts.len(), find(|spec| spec.writer == Writer::Slc));
+        let hosts: Box<[StreamId]> = hosts.iter().copied().chain(slc).collect();
         let internal = ids().zip(&specs).filter(|(_, spec)| spec.writer == Writer::Internal);
         Self {
             internal_bits: internal.map(|(id, _)| 1 << id.0).sum(),
             host_bits: hosts.iter().map(|id| 1 << id.0).sum(),
             hosts,
+            placements,
+            slc,
             map: find(|spec| spec.writer == Writer::Map),
             wear: find(|spec| spec.opens_most_worn).unwrap_or(StreamId::GC),
             lpns,
@@ -273,12 +294,23 @@ impl Streams {
     /// The stream of host writes with a placement; `None` if none is declared for it.
     #[inline]
     pub fn host(&self, placement: u16) -> Option<StreamId> {
-        self.hosts.get(usize::from(placement)).copied()
+        self.by_placement().get(usize::from(placement)).copied()
     }
 
-    /// The streams of the host, by placement.
+    /// The streams of the host, by placement, without that in SLC mode.
+    pub fn by_placement(&self) -> &[StreamId] {
+        &self.hosts[..self.placements]
+    }
+
+    /// The streams of the host, by placement, and that in SLC mode as the last, if there is one.
     pub fn hosts(&self) -> &[StreamId] {
         &self.hosts
+    }
+
+    /// The stream of the host in SLC mode; `None` without one.
+    #[inline(always)]
+    pub fn slc(&self) -> Option<StreamId> {
+        self.slc
     }
 
     /// The sum of a number over the streams of the host. Most drives have one.

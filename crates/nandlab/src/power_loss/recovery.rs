@@ -151,7 +151,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         let is_known = |superblock: SuperblockId| {
             let of = self.core.superblock(superblock);
             let is_full = self.core.flash().are_programmed(superblock, self.core.shape(superblock).units);
-            of.state == SuperblockState::Full && of.closed_at < since && is_full
+            of.state.is_closed() && of.closed_at < since && is_full
         };
         superblocks.map(is_known).collect()
     }
@@ -472,7 +472,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             for range in self.core.flash().unprogrammed(superblock) {
                 self.schemes.on_blank(UnitId(first + range.start), UnitId(first + range.end));
             }
-            if state == SuperblockState::Full {
+            if state.is_closed() {
                 full.push(superblock);
             }
         }
@@ -676,7 +676,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             }
             let lanes = (0..self.core.geometry().lanes).map(LaneId);
             let Some(lane) = lanes
-                .filter(|&lane| self.core.ftl().has_garbage(lane))
+                .filter(|&lane| self.core.ftl().has_garbage(lane) || self.core.to_fold(lane).is_some())
                 .max_by_key(|&lane| (self.core.ftl().spare_units(lane), std::cmp::Reverse(lane.0)))
             else {
                 return Ok(None);
@@ -697,7 +697,9 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             // A torn program would destroy the copies of the superblock collected before.
             self.core.end_wordlines_in_recovery(lane);
         }
-        let Some(victim) = self.core.pick_victim(lane) else { return Ok(None) };
+        let Some(victim) = self.core.to_fold(lane).or_else(|| self.core.pick_victim(lane)) else {
+            return Ok(None);
+        };
         let stream = self.core.emptying_stream(victim, false);
         let per_program = self.core.first_shape().units_per_program;
         let is_of_victim = |unit: UnitId| self.core.geometry().superblock_of(unit) == victim;
@@ -708,7 +710,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         let more = here.iter().filter(|&&at| !is_partial_here(&merges[at])).count() as u32;
         let units = self.core.valid_units(victim) + more;
         let padded = units.next_multiple_of(per_program);
-        if padded == self.core.shape(victim).units || units > self.core.stream_room(lane, stream) {
+        if padded == self.core.first_shape().units || units > self.core.stream_room(lane, stream) {
             return Ok(None);
         }
         self.core.begin_emptying(victim);

@@ -498,6 +498,8 @@ pub struct Summary {
     pub refresh: Option<RefreshSummary>,
     /// Read reclaim; null without it.
     pub reclaim: Option<crate::drive::stats::ReclaimStats>,
+    /// The SLC cache; null without one.
+    pub slc: Option<crate::drive::stats::SlcStats>,
     /// Space that the mechanisms need in every lane, and the over-provisioning that remains.
     pub space: SpaceSummary,
     /// P/E cycles of the superblocks at the end.
@@ -716,6 +718,7 @@ impl Summary {
             units: (drive.array().shapes().first().units_per_program > 1).then(|| stats.units.clone()),
             buffer: (drive.spec().ftl.buffer_bytes > 0).then(|| stats.buffer.clone()),
             reclaim: drive.spec().reclaim.is_on().then(|| stats.reclaim.clone()),
+            slc: drive.spec().slc.is_on().then(|| stats.slc.clone()),
             space: space(drive),
             erases: EraseSummary { mean: number(mean), max: worn(u32::max), min: worn(u32::min) },
             gc: GcSummary {

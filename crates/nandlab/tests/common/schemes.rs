@@ -225,6 +225,7 @@ impl Schemes {
         let reclaim = ["'none'", "{ reads = { limit = 50 } }", "{ rber = { limit = 0.5, every = 4 } }"];
         let policy = reclaim[stream.below(if has_levels { 3 } else { 2 }) as usize];
         schemes.cache += &format!("[reclaim]\npolicy = {policy}\n");
+        schemes.cache += &slc(seed, facts);
         schemes
     }
 
@@ -383,6 +384,25 @@ pub fn first_accepted(slack: f64, text: impl Fn(u64, f64) -> String) -> (String,
 /// Draws a slack for [`first_accepted`]: 0 in half of the cases, otherwise up to 1.
 pub fn slack(stream: &mut Stream) -> f64 {
     if stream.below(2) == 0 { 0.0 } else { stream.below(1001) as f64 / 1000.0 }
+}
+
+/// Returns an SLC cache, for every third of the seeds; none for cells of one bit. The choice has a random stream of its
+/// own.
+fn slc(seed: u64, facts: &DriveFacts) -> String {
+    let mut stream = Stream::new(seed, "slc");
+    let mut pick = |choices: &[&'static str]| choices[stream.below(choices.len() as u64) as usize];
+    let (is_on, dynamic, fixed) =
+        (pick(&["yes", "no", "no"]), pick(&["1.0", "0.5", "0.9", "0.0"]), pick(&["1B", "0B", "0B", "200KiB"]));
+    let dynamic = if fixed == "0B" && dynamic == "0.0" { "1.0" } else { dynamic };
+    let rest = [pick(&["direct", "fold"]), pick(&["1ms", "40ms"]), pick(&["1.0", "0.5", "0.0"]), pick(&["7", "30000"])];
+    let [when_full, idle_after, watermark, endurance] = rest;
+    if is_on == "no" || facts.cell == "slc" {
+        return String::new();
+    }
+    format!(
+        "[slc]\nstatic = '{fixed}'\ndynamic = {dynamic}\nwhen_full = '{when_full}'\nidle_after = '{idle_after}'\n\
+         watermark = {watermark}\nendurance = {endurance}000\n"
+    )
 }
 
 /// Returns the value of `ecc.start`: with LaLDPC on, in a third of the seeds the level of the drive or a table of two

@@ -60,6 +60,7 @@ mod results;
 mod retry;
 mod sabotage;
 mod snapshot;
+mod slc;
 mod space;
 mod steps;
 mod tags;

@@ -49,7 +49,9 @@ fn without_spare_units(spec: &Spec, needs: &SuperblockNeeds) -> Drive<Oracle> {
     let mut drive = Drive::with_probe(spec, Oracle::default());
     let geometry = drive.geometry().clone();
     let (array, ftl) = drive.parts_mut();
-    let streams: Vec<StreamId> = ftl.streams.ids().filter(|&stream| stream != StreamId::HOST).collect();
+    // The host writes to the open superblock in SLC mode as long as it has units left.
+    let is_of_host = |stream: &StreamId| ftl.streams.hosts().contains(stream);
+    let streams: Vec<StreamId> = ftl.streams.ids().filter(|stream| !is_of_host(stream)).collect();
     assert_eq!(streams.len() as u64, needs.open());
     let (lane, stamp) = (LaneId(0), Stamp::default());
     for stream in streams {
@@ -84,7 +86,7 @@ fn write(drive: &mut Drive<Oracle>, lpn: u64) {
 
 /// Each mechanism with its settings, and the open superblocks and the superblocks kept free that it adds to the needs
 /// of a drive without mechanisms.
-const MECHANISMS: [(&str, &[&str], u64, u64); 6] = [
+const MECHANISMS: [(&str, &[&str], u64, u64); 8] = [
     ("GC alone", &[], 0, 0),
     ("static wear levelling", &["ftl.wear_levelling='static'"], 1, 0),
     ("a demand map", &["ftl.map={ demand = { cache = '64B' } }"], 1, 1),
@@ -100,6 +102,9 @@ const MECHANISMS: [(&str, &[&str], u64, u64); 6] = [
     ),
     // At power loss the two units of the cache take one superblock of the lane; GC may have taken another one.
     ("a capacitor", &["cache.size='8KiB'", "cache.flush_to=flash", "capacitor.capacitance='60mF'"], 0, 2),
+    // A superblock in SLC mode has two units. All of them but those of the static part are folded when space is short.
+    ("a dynamic SLC cache", &["slc.dynamic=1.0"], 0, 0),
+    ("a static SLC cache of two superblocks", &["slc.static='16KiB'"], 0, 2),
 ];
 
 fn with(settings: &[&str]) -> Vec<String> {
@@ -120,7 +125,12 @@ fn check(name: &str, settings: &[&str]) {
     let (spec, needs) = drive(settings, -1);
     let mut short = without_spare_units(&spec, &needs);
     assert_eq!(u64::from(short.ftl().lanes[0].free.len()), needs.free(), "{name}");
-    write(&mut short, 0);
+    // The static part of an SLC cache takes four units.
+    for lpn in 0..5 {
+        if short.failure().is_none() {
+            write(&mut short, lpn);
+        }
+    }
     let failure =
         short.failure().unwrap_or_else(|| panic!("{name}: a write succeeds with one superblock fewer"));
     assert!(matches!(failure, Failure::Shortage { lane: LaneId(0), .. }), "{name}: {failure}");
@@ -146,7 +156,7 @@ fn all_mechanisms_together_need_the_sum_of_their_superblocks() {
     let all: Vec<String> = MECHANISMS.iter().flat_map(|(_, settings, ..)| with(settings)).collect();
     let all: Vec<&str> = all.iter().map(String::as_str).collect();
     let (_, needs) = drive(&all, 0);
-    assert_eq!((needs.open(), needs.free()), (1 + 1 + 1 + 3 + 1, 1 + 1 + 1 + 1 + 2));
+    assert_eq!((needs.open(), needs.free()), (1 + 1 + 1 + 3 + 1, 1 + 1 + 1 + 1 + 2 + 2));
     check("all", &all);
 }
 
@@ -220,7 +230,7 @@ fn a_drive_fails_after_16_erases_per_superblock_that_give_a_waiting_write_no_uni
         submit(&mut drive, lpn);
         assert!(drive.advance_to_completion(Time::NEVER));
     }
-    drive.parts_mut().1.reserve_superblocks = 9;
+    drive.parts_mut().1.lanes[0].reserve_superblocks = 9;
     submit(&mut drive, 8);
     let failure = drive.run_until_idle(IDLE).unwrap_err();
     assert_eq!(failure, Failure::InVain { erases: 16 * 8 + 1 });

@@ -44,6 +44,7 @@ impl Table {
             victim: gc::make(&spec.gc.victim, context),
             needs: nandlab::drive::spec::superblock_needs(&spec),
             streams: nandlab::drive::spec::streams(&spec),
+            slc: None,
         };
         let ftl = Ftl::new(config, &geometry, &array);
         Self {

@@ -131,6 +131,7 @@ fn units_fit(check: &mut Check<'_>) -> Option<Capacity> {
         return None;
     };
     let lanes: u64 = lane_counts.iter().product();
+    let slc = crate::slc::spec::fixed_of(check, lanes, units_per_superblock, unit_bytes);
     let mut capacity = Capacity {
         superblocks_per_lane,
         fewest_superblocks: superblocks_per_lane,
@@ -148,7 +149,7 @@ fn units_fit(check: &mut Check<'_>) -> Option<Capacity> {
             unit_bytes,
             units_per_program: layout.units_per_program,
             logical_units: logical_units(units, op),
-            streams: streams(check, unit_bytes),
+            streams: streams(check, unit_bytes, slc),
             flushed_units: flushed_units(check, unit_bytes),
         },
     };
@@ -156,8 +157,9 @@ fn units_fit(check: &mut Check<'_>) -> Option<Capacity> {
     Some(capacity)
 }
 
-/// The streams of the drive, with units of `unit_bytes` bytes.
-fn streams(check: &Check<'_>, unit_bytes: u64) -> Vec<StreamSpec> {
+/// The streams of the drive, with units of `unit_bytes` bytes, and `slc` superblocks of the static part of its SLC cache
+/// in every lane.
+fn streams(check: &Check<'_>, unit_bytes: u64, slc: Option<u64>) -> Vec<StreamSpec> {
     let migration = check.get("migration.policy").map(MigrationPolicySpec::from_val);
     let settings = StreamSettings {
         placements: 1,
@@ -167,6 +169,7 @@ fn streams(check: &Check<'_>, unit_bytes: u64) -> Vec<StreamSpec> {
         unit_bytes: unit_bytes as u32,
         copybacks_max: migration.map_or(0, |migration| migration.copybacks_max()),
         has_combinations: check.is("refresh.policy", "partial"),
+        slc,
     };
     settings.streams()
 }
@@ -243,6 +246,9 @@ fn reserve(check: &mut Check<'_>, c: &Capacity) {
     }
     if needs_superblocks("copyback") {
         keys.push("migration.policy");
+    }
+    if needs_superblocks("slc") {
+        keys.extend(["slc.static", "slc.dynamic"]);
     }
     if needs_superblocks("combination") {
         keys.push("refresh.policy");

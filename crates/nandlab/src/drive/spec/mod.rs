@@ -101,6 +101,7 @@ sections! {
     refresh: RefreshSpec,
     reclaim: crate::reclaim::spec::ReclaimSpec,
     migration: MigrationSpec,
+    slc: crate::slc::spec::SlcSpec,
     cache: CacheSpec,
     capacitor: CapacitorSpec,
     power: PowerSpec,
@@ -121,7 +122,13 @@ impl Spec {
 
     /// The shapes of the superblocks of the drive, which has this geometry.
     pub fn shapes(&self, geometry: &Geometry) -> Shapes {
-        Shapes::new(self.timing.shape(&self.drive, &self.ecc, geometry))
+        let mut shapes = Shapes::new(self.timing.shape(&self.drive, &self.ecc, geometry));
+        if self.slc.is_on() {
+            let (shape, ageing) =
+                self.slc.shape(&self.drive, &self.timing, &self.ecc, geometry, shapes.first());
+            shapes.add(shape, ageing);
+        }
+        shapes
     }
 
     /// The factors of the RBER by layer; `None` if the layers do not differ.
@@ -197,6 +204,7 @@ const RULES: &[&[Rule]] = &[
     refresh::partial::spec::RULES,
     refresh::spec::RULES,
     crate::reclaim::spec::RULES,
+    crate::slc::spec::RULES,
     units::RULES,
     capacity::RULES,
 ];

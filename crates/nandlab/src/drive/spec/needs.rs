@@ -17,6 +17,7 @@ pub fn streams(spec: &Spec) -> Vec<StreamSpec> {
         unit_bytes: spec.geometry().unit_bytes,
         copybacks_max: spec.migration.policy.copybacks_max(),
         has_combinations: spec.refresh.policy.partial().is_some(),
+        slc: spec.slc.is_on().then(|| spec.slc.fixed(&spec.drive, &spec.geometry())),
     };
     settings.streams()
 }

@@ -20,6 +20,8 @@ pub(crate) struct StreamSettings {
     pub(crate) copybacks_max: u8,
     /// Whether partial refresh writes combination pages.
     pub(crate) has_combinations: bool,
+    /// Superblocks of the static part of the SLC cache in every lane; `None` without an SLC cache.
+    pub(crate) slc: Option<u64>,
 }
 
 impl StreamSettings {
@@ -31,6 +33,7 @@ impl StreamSettings {
         streams.extend((1..=self.copybacks_max).map(migration::spec::stream));
         streams.extend(self.has_combinations.then(refresh::partial::spec::stream));
         streams.extend((1..self.placements).map(StreamSpec::host));
+        streams.extend(self.slc.map(|fixed| StreamSpec::slc(fixed, self.has_demand_map)));
         streams
     }
 }

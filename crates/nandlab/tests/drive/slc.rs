@@ -1,0 +1,222 @@
+//! The SLC cache: hand counts on a drive of one plane.
+
+use crate::common::{IDLE, MS, US, at, one, request, spec, with_oracle};
+use nandlab::base::geometry::{LaneId, Lpn, SuperblockId};
+use nandlab::drive::Drive;
+use nandlab::flash::{ShapeId, SuperblockState};
+use nandlab::host::{Op, Oracle};
+use nandlab::sched::{Cause, FlashOp};
+
+/// 24 blocks of four TLC wordlines: twelve pages, in SLC mode four. A transfer takes 10,240 ns.
+const DRIVE: &str = "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
+                     blocks_per_plane = 24\npages_per_block = 12\npage_size = '4KiB'\ncell = 'tlc'\nop = 1.0\n\
+                     endurance = 3000\n[timing]\nread = '60us'\nprogram = '900us'\nerase = '3ms'\ndecode = '5us'\n\
+                     [gc]\nidle_after = '10ms'\n";
+const SLC: [&str; 5] = [
+    "slc.dynamic=0.5",
+    "slc.read='25us'",
+    "slc.program='100us'",
+    "slc.erase='2ms'",
+    "slc.idle_after='30ms'",
+];
+const PAGE: u64 = 4096;
+const TRANSFER: u64 = 10_240;
+
+fn drive(more: &[&str]) -> Drive<Oracle> {
+    with_oracle(&spec(DRIVE, &[&SLC, more].concat()))
+}
+
+fn write(drive: &mut Drive<Oracle>, lpn: u64) -> u64 {
+    one(drive, Op::Write, lpn * PAGE, PAGE)
+}
+
+fn count(drive: &Drive<Oracle>, kind: FlashOp, cause: Cause) -> u64 {
+    drive.stats().flash[kind as usize][cause as usize]
+}
+
+fn in_slc_mode(drive: &Drive<Oracle>) -> u32 {
+    drive.ftl().lanes[0].slc_superblocks
+}
+
+fn is_in_slc_mode(drive: &Drive<Oracle>, lpn: u64) -> bool {
+    let unit = drive.ftl().map.get(Lpn(lpn as u32)).expect("the page is mapped");
+    drive.array().shape_id(drive.geometry().superblock_of(unit)) == ShapeId::SLC
+}
+
+fn check(drive: &Drive<Oracle>) {
+    drive.audit().unwrap();
+    drive.probe().verdict().unwrap();
+}
+
+/// GC keeps one block free. Of the other 23 a half may be in SLC mode: eleven blocks of four pages. The first 44 writes
+/// take 100 us for the program, all others 900 us.
+#[test]
+fn writes_are_slc_programs_until_the_share_is_taken() {
+    let mut drive = drive(&[]);
+    for lpn in 0..100 {
+        let program = if lpn < 44 { 100 * US } else { 900 * US };
+        assert_eq!(write(&mut drive, lpn), TRANSFER + program, "write {lpn}");
+        assert_eq!(is_in_slc_mode(&drive, lpn), lpn < 44);
+    }
+    let stats = drive.stats();
+    assert_eq!((stats.slc.cached, stats.slc.direct, stats.slc.blocks), (44, 56, 0));
+    assert_eq!(in_slc_mode(&drive), 11);
+    // Reads take the time of the block in which the data is.
+    for (lpn, sense) in [(0, 25 * US), (43, 25 * US), (44, 60 * US), (99, 60 * US)] {
+        assert_eq!(one(&mut drive, Op::Read, lpn * PAGE, PAGE), sense + TRANSFER + 5 * US, "read {lpn}");
+    }
+    check(&drive);
+}
+
+/// Two full blocks and a page of a third one. The idle drive folds the full ones, 30 ms after the last request: eight
+/// pages, which begin a TLC block, and two erases. The open block stays.
+#[test]
+fn an_idle_drive_folds_the_full_blocks() {
+    let mut drive = drive(&[]);
+    for lpn in 0..9 {
+        write(&mut drive, lpn);
+    }
+    let begin = drive.now().ns() + 30 * MS;
+    drive.advance(at(begin - 1));
+    assert_eq!((drive.stats().slc.blocks, count(&drive, FlashOp::Read, Cause::Fold)), (0, 0));
+    drive.run_until_idle(IDLE).unwrap();
+    let counts = [FlashOp::Read, FlashOp::Program, FlashOp::Erase].map(|kind| count(&drive, kind, Cause::Fold));
+    assert_eq!((counts, in_slc_mode(&drive)), ([8, 8, 2], 1));
+    let slc = drive.stats().slc.clone();
+    assert_eq!((slc.blocks, slc.folded_idle, slc.folded_full, slc.folded_space), (2, 8, 0, 0));
+    for lpn in 0..9 {
+        assert_eq!(is_in_slc_mode(&drive, lpn), lpn == 8);
+    }
+    // Nine programs of the host and one more for each page folded.
+    let programs: u64 = drive.stats().flash[FlashOp::Program as usize].iter().sum();
+    assert_eq!(programs, 9 + 8);
+    assert!(begin < drive.now().ns());
+    check(&drive);
+}
+
+/// Three blocks in SLC mode fill one block of TLC: the last fold opens no second one.
+#[test]
+fn three_blocks_fold_into_one() {
+    let mut drive = drive(&[]);
+    (0..12).for_each(|lpn| _ = write(&mut drive, lpn));
+    drive.run_until_idle(IDLE).unwrap();
+    let full = drive.array().superblocks.iter().filter(|block| block.state == SuperblockState::Full);
+    assert_eq!(full.map(|block| block.valid).collect::<Vec<_>>(), [12]);
+    assert_eq!((drive.ftl().lanes[0].free.len(), in_slc_mode(&drive)), (23, 0));
+    check(&drive);
+}
+
+/// Only valid pages are folded. A block whose pages have all been overwritten is erased without a fold, even while the
+/// host is busy.
+#[test]
+fn a_fold_moves_valid_pages_only() {
+    let mut drive = drive(&[]);
+    for lpn in [0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 4, 5, 6, 7] {
+        write(&mut drive, lpn);
+    }
+    drive.run_until_idle(IDLE).unwrap();
+    // The first block had two valid pages, the second one none, the third one four; the fourth one is open.
+    let slc = drive.stats().slc.clone();
+    assert_eq!((slc.blocks, slc.folded_idle), (2, 2 + 4));
+    assert_eq!(count(&drive, FlashOp::Erase, Cause::Fold), 3);
+    check(&drive);
+}
+
+/// With `fold` a write waits for a fold. A quarter of 23 blocks are five.
+#[test]
+fn a_write_waits_for_a_fold() {
+    let mut drive = drive(&["slc.dynamic=0.25", "slc.when_full='fold'"]);
+    let latencies: Vec<u64> = (0..100).map(|lpn| write(&mut drive, lpn)).collect();
+    let stats = drive.stats();
+    assert_eq!((stats.slc.cached, stats.slc.direct), (100, 0));
+    assert_eq!(stats.slc.folded_space + stats.slc.folded_idle, 0);
+    assert!(stats.slc.folded_full >= 4 * (100 - 20) / 4 - 4 && latencies[..20].iter().all(|&ns| ns == TRANSFER + 100 * US));
+    // The 21st write waits for four reads and programs, and an erase.
+    assert!(latencies[20] > 4 * 900 * US + 2 * MS, "{}", latencies[20]);
+    check(&drive);
+}
+
+/// Once the cache is full, `direct` writes without it until the drive has been idle.
+#[test]
+fn a_full_cache_opens_again_after_a_pause() {
+    let mut drive = drive(&[]);
+    (0..60).for_each(|lpn| _ = write(&mut drive, lpn));
+    assert!(!is_in_slc_mode(&drive, 59));
+    drive.run_until_idle(IDLE).unwrap();
+    assert_eq!((in_slc_mode(&drive), drive.stats().slc.folded_idle), (0, 44));
+    write(&mut drive, 60);
+    assert!(is_in_slc_mode(&drive, 60));
+    check(&drive);
+}
+
+/// Above the watermark folding begins while the host is busy.
+#[test]
+fn folding_begins_above_the_watermark() {
+    let mut drive = drive(&["slc.watermark=0.5"]);
+    (0..40).for_each(|lpn| _ = write(&mut drive, lpn));
+    // Half of eleven blocks are five; a sixth one begins a fold.
+    assert!(drive.stats().slc.folded_full > 0 && drive.stats().slc.direct == 0);
+    assert!(in_slc_mode(&drive) <= 7, "{}", in_slc_mode(&drive));
+    check(&drive);
+}
+
+/// Every logical page can be written, again and again, whatever is in SLC mode.
+#[test]
+fn the_logical_capacity_stays_writable() {
+    for more in [&["slc.dynamic=1.0"][..], &["slc.dynamic=1.0", "slc.when_full='fold'"], &["slc.static='64KiB'", "slc.dynamic=0.0"]] {
+        let mut drive = drive(&[more, &["drive.op=0.5"]].concat());
+        let logical = u64::from(drive.geometry().logical_units);
+        for round in 0..4 {
+            for lpn in 0..logical {
+                write(&mut drive, (lpn * 7 + round) % logical);
+            }
+            check(&drive);
+        }
+        let stats = drive.stats();
+        assert!(stats.slc.cached > 0 && stats.failed == [0; 3]);
+        if more.len() == 1 {
+            assert!(stats.slc.folded_space > 0, "no fold for space");
+        }
+    }
+}
+
+/// Ten cycles in SLC mode wear a block like one of TLC, at endurances of 30,000 and 3,000 cycles.
+#[test]
+fn wear_adds_up_over_the_modes() {
+    let mut drive = drive(&["slc.endurance=30000", "slc.dynamic=0.01", "slc.static='16KiB'", "drive.blocks_per_plane=8"]);
+    for round in 0..400 {
+        (0..4).for_each(|lpn| _ = write(&mut drive, (round * 4 + lpn) % 40));
+        drive.run_until_idle(IDLE).unwrap();
+    }
+    check(&drive);
+    let erases = [Cause::Fold, Cause::Gc].map(|cause| count(&drive, FlashOp::Erase, cause));
+    let blocks = (0..drive.geometry().superblocks).map(SuperblockId);
+    let slc: u64 = blocks.clone().map(|block| u64::from(drive.array().slc_cycles(block))).sum();
+    let worn = blocks.map(|block| {
+        let native = drive.array().superblock(block).pe_cycles - drive.array().slc_cycles(block) / 10;
+        u64::from(native)
+    });
+    assert_eq!((slc, worn.sum::<u64>()), (erases[0], erases[1]));
+    assert!(slc >= 399);
+}
+
+/// A power loss forgets nothing in SLC mode: the open block in this mode goes on.
+#[test]
+fn a_power_loss_leaves_the_modes_of_blocks() {
+    let mut drive = drive(&["power.cut_at='1h'"]);
+    (0..6).for_each(|lpn| _ = write(&mut drive, lpn));
+    let before = (0..6).map(|lpn| is_in_slc_mode(&drive, lpn)).collect::<Vec<_>>();
+    drive.cut_power();
+    drive.completions().for_each(drop);
+    check(&drive);
+    assert_eq!((0..6).map(|lpn| is_in_slc_mode(&drive, lpn)).collect::<Vec<_>>(), before);
+    assert_eq!(write(&mut drive, 6), TRANSFER + 100 * US);
+    assert_eq!(in_slc_mode(&drive), 2);
+    drive.run_until_idle(IDLE).unwrap();
+    assert_eq!((in_slc_mode(&drive), drive.stats().slc.folded_idle), (1, 4));
+    let read = request(&drive, Op::Read, 0, 7 * PAGE);
+    drive.submit(&read).unwrap();
+    drive.run_until_idle(IDLE).unwrap();
+    check(&drive);
+    assert_eq!(drive.ftl().reserve_of(LaneId(0)), 1);
+}
