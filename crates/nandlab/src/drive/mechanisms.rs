@@ -65,6 +65,11 @@ impl Schemes {
         }
     }
 
+    /// Units of the host programmed in SLC mode, and without it on a drive with an SLC cache.
+    pub(super) fn slc_units(&self) -> [u64; 2] {
+        self.slc.as_ref().map_or([0; 2], |slc| [slc.stats.cached, slc.stats.direct])
+    }
+
     /// The next job of a lane without a job: that of the first scheme in the list with a job for the lane.
     pub(super) fn next_job<P: Probe>(&mut self, core: &mut Core<P>, lane: LaneId) -> Option<NextJob> {
         each_mechanism!(&mut schemes of self, |scheme| {

@@ -233,7 +233,12 @@ impl<P: Probe> Drive<P> {
                 &core,
             ),
             reads: Reads::new(core.ecc().levels(), spec.ecc.decoders, core.ecc().codec().is_some()),
-            recorder: Recorder::new(spec.output.series_rows as usize, geometry.dies as usize, core.end()),
+            recorder: Recorder::new(
+                spec.output.series_rows as usize,
+                geometry.dies as usize,
+                core.end(),
+                spec.slc.is_on(),
+            ),
             pace: Pace::default(),
             failure: None,
             path: Path {

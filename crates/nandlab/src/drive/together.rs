@@ -578,10 +578,10 @@ impl<P: Probe> Drive<P> {
         work: impl FnOnce(&mut Outage<'_, P, AtPowerLoss<'_>>, &mut Sampled<'_>) -> R,
     ) -> R {
         let Self { core, schemes, losses, recorder, path, caching, power, background, .. } = self;
-        let remapped = Vec::new();
+        let (remapped, slc) = (Vec::new(), schemes.slc_units());
         let mut outage = Outage { core: Offline::new(core), schemes: &mut AtPowerLoss { schemes }, remapped };
         let record = &mut path.host.record;
-        let mut sampled = Sampled { recorder, record, caching, power, victims: &background.stats };
+        let mut sampled = Sampled { recorder, record, caching, power, victims: &background.stats, slc };
         let result = work(&mut outage, &mut sampled);
         losses.remapped = outage.remapped;
         result

@@ -21,7 +21,7 @@ impl Ftl {
             self.job_superblocks,
             self.taken_superblocks,
         );
-        (lpns, superblocks, self.needs.clone(), self.levelling, self.shares_first_superblock)
+        (lpns, superblocks, self.needs.clone(), self.levelling, self.shares_first_superblock, self.slc)
     }
 
     /// Free superblocks of a lane that an emergency flush may take.

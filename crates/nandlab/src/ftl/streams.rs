@@ -141,6 +141,8 @@ impl StreamSpec {
     /// page may wait meanwhile (`has_map`): then the open superblock is a need, unless it is one of the `free` ones.
     pub fn slc(free: u64, has_map: bool) -> Self {
         let need = Need::new("slc", "the SLC cache", u64::from(has_map && free == 0), free);
+        // Without a valid unit a full superblock is erased, and the host writes it again.
+        let need = Need { held_units: free, ..need };
         Self::new(SLC, Writer::Slc, need).marked(SLC)
     }
 

@@ -29,7 +29,7 @@ mod stats;
 #[cfg(test)]
 mod tests;
 
-pub use stats::SlcStats;
+pub use stats::{SlcStats, SlcSummary, SlcValues, SlcWear};
 
 use crate::base::geometry::{LaneId, SuperblockId};
 use crate::base::state::{state, value};

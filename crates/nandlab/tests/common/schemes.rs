@@ -394,7 +394,7 @@ fn slc(seed: u64, facts: &DriveFacts) -> String {
     let (is_on, dynamic, fixed) =
         (pick(&["yes", "no", "no"]), pick(&["1.0", "0.5", "0.9", "0.0"]), pick(&["1B", "0B", "0B", "200KiB"]));
     let dynamic = if fixed == "0B" && dynamic == "0.0" { "1.0" } else { dynamic };
-    let rest = [pick(&["direct", "fold"]), pick(&["1ms", "40ms"]), pick(&["1.0", "0.5", "0.0"]), pick(&["7", "30000"])];
+    let rest = [pick(&["direct", "fold"]), pick(&["1ms", "40ms"]), pick(&["1.0", "0.5", "0.0"]), pick(&["7", "30"])];
     let [when_full, idle_after, watermark, endurance] = rest;
     if is_on == "no" || facts.cell == "slc" {
         return String::new();
@@ -599,6 +599,9 @@ impl Acts {
             ("copybacks", stats.flash_total(FlashOp::Copyback)),
             ("write-backs of the capacitor-aware cache", if capacitor_aware { synced } else { 0 }),
             ("read reclaim", stats.reclaim.blocks),
+            ("folds in idle time", stats.slc.folded_idle),
+            ("folds of a full cache", stats.slc.folded_full),
+            ("folds for space", stats.slc.folded_space),
             ("reads that waited for a slot of the write cache", waiting_reads),
             ("suspensions of programs", stats.suspensions.programs),
             ("suspensions of erases", stats.suspensions.erases),

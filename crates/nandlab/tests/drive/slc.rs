@@ -2,10 +2,12 @@
 
 use crate::common::{IDLE, MS, US, at, one, request, spec, with_oracle};
 use nandlab::base::geometry::{LaneId, Lpn, SuperblockId};
+use nandlab::base::rng::Stream;
 use nandlab::drive::Drive;
 use nandlab::flash::{ShapeId, SuperblockState};
 use nandlab::host::{Op, Oracle};
 use nandlab::sched::{Cause, FlashOp};
+use std::collections::BTreeSet;
 
 /// 24 blocks of four TLC wordlines: twelve pages, in SLC mode four. A transfer takes 10,240 ns.
 const DRIVE: &str = "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
@@ -219,4 +221,161 @@ fn a_power_loss_leaves_the_modes_of_blocks() {
     drive.run_until_idle(IDLE).unwrap();
     check(&drive);
     assert_eq!(drive.ftl().reserve_of(LaneId(0)), 1);
+}
+
+/// A block of the naive twin: the LPNs of its valid pages.
+#[derive(Debug, Default)]
+struct Block {
+    is_slc: bool,
+    written: u64,
+    valid: BTreeSet<u64>,
+}
+
+impl Block {
+    fn pages(&self) -> u64 {
+        if self.is_slc { 4 } else { 12 }
+    }
+
+    fn is_full(&self) -> bool {
+        self.written == self.pages()
+    }
+}
+
+/// The naive twin of the cache's bookkeeping, on a drive that has no reason for GC: blocks in the order of their opening.
+#[derive(Debug)]
+struct Twin {
+    blocks: Vec<Block>,
+    free: u64,
+    dynamic: f64,
+    fixed: u64,
+    is_closed: bool,
+    has_folded_idle: bool,
+    cached: u64,
+    direct: u64,
+    folded: u64,
+}
+
+impl Twin {
+    fn slc_blocks(&self) -> u64 {
+        self.blocks.iter().filter(|block| block.is_slc).count() as u64
+    }
+
+    /// The block that takes the next page, by its place: the open one of this kind, or a new one. `is_copy`: it is the
+    /// block of folded pages.
+    fn place(&mut self, is_slc: bool, open: Option<usize>) -> usize {
+        open.filter(|&at| !self.blocks[at].is_full()).unwrap_or_else(|| {
+            self.free -= 1;
+            self.blocks.push(Block { is_slc, ..Block::default() });
+            self.blocks.len() - 1
+        })
+    }
+
+    fn put(&mut self, at: usize, lpn: u64) {
+        self.blocks.iter_mut().for_each(|block| _ = block.valid.remove(&lpn));
+        self.blocks[at].valid.insert(lpn);
+        self.blocks[at].written += 1;
+    }
+
+    fn may_open(&self) -> bool {
+        let slc = self.slc_blocks();
+        // GC's block, and those of the static part that are not in SLC mode.
+        let kept = 1 + self.fixed.saturating_sub(slc);
+        let beyond = slc.saturating_sub(self.fixed) + self.free.saturating_sub(kept);
+        let limit = self.fixed + (self.dynamic * beyond as f64 + 1e-9) as u64;
+        let is_fixed = slc < self.fixed;
+        !self.is_closed && slc < limit && if is_fixed { self.free > 1 } else { self.free > kept + 1 }
+    }
+
+    fn write(&mut self, open: &mut [Option<usize>; 3], lpn: u64) -> bool {
+        let has_open = open[0].is_some_and(|at| !self.blocks[at].is_full());
+        let is_slc = has_open || self.may_open();
+        self.is_closed |= !is_slc;
+        let of = usize::from(!is_slc);
+        let at = self.place(is_slc, open[of]);
+        open[of] = Some(at);
+        self.put(at, lpn);
+        *if is_slc { &mut self.cached } else { &mut self.direct } += 1;
+        self.erase_dead(open);
+        is_slc
+    }
+
+    /// Full blocks without valid pages are erased.
+    fn erase_dead(&mut self, open: &mut [Option<usize>; 3]) {
+        while let Some(dead) = self.blocks.iter().position(|block| block.is_full() && block.valid.is_empty()) {
+            // The lane opens again if its last fold was in idle time.
+            self.is_closed &= !(self.blocks[dead].is_slc && self.has_folded_idle);
+            self.blocks.remove(dead);
+            self.free += 1;
+            for of in open.iter_mut() {
+                *of = of.filter(|&at| at != dead).map(|at| at - usize::from(at > dead));
+            }
+        }
+    }
+
+    fn pause(&mut self, open: &mut [Option<usize>; 3]) {
+        while let Some(at) = self.blocks.iter().position(|block| block.is_slc && block.is_full()) {
+            self.has_folded_idle = true;
+            let valid: Vec<u64> = self.blocks[at].valid.iter().copied().collect();
+            self.folded += valid.len() as u64;
+            for lpn in valid {
+                let to = self.place(false, open[2]);
+                open[2] = Some(to);
+                self.put(to, lpn);
+            }
+            self.erase_dead(open);
+        }
+        self.is_closed = false;
+    }
+}
+
+/// Random writes and pauses: the twin knows for every write whether it is in SLC mode, and what is folded.
+#[test]
+fn the_naive_twin_agrees() {
+    let mut folded = 0;
+    for seed in 0..60 {
+        let mut stream = Stream::new(seed, "slc twin");
+        let (fixed, dynamic) = (stream.below(3), [0.0, 0.3, 0.5][stream.below(3) as usize]);
+        let dynamic = if fixed == 0 && dynamic == 0.0 { 0.3 } else { dynamic };
+        let sets = [format!("slc.static='{}B'", fixed * 4 * PAGE), format!("slc.dynamic={dynamic}")];
+        let mut drive = drive(&[&sets[0], &sets[1], "gc.background_free=0.02", "gc.foreground_free=0.01"]);
+        let mut twin = Twin {
+            blocks: Vec::new(),
+            free: 24,
+            dynamic,
+            fixed,
+            is_closed: false,
+            has_folded_idle: false,
+            cached: 0,
+            direct: 0,
+            folded: 0,
+        };
+        let mut open = [None; 3];
+        for step in 0..90 {
+            if stream.below(25) == 0 {
+                drive.run_until_idle(IDLE).unwrap();
+                twin.pause(&mut open);
+            } else {
+                let lpn = stream.below(40);
+                write(&mut drive, lpn);
+                // Erases end before the next write.
+                drive.advance(at(drive.now().ns() + 9 * MS));
+                let is_slc = twin.write(&mut open, lpn);
+                assert_eq!(is_in_slc_mode(&drive, lpn), is_slc, "seed {seed}, step {step}: {twin:?}");
+            }
+            let stats = drive.stats().slc.clone();
+            assert_eq!(
+                [stats.cached, stats.direct, stats.folded_idle, drive.ftl().lanes[0].free.len().into()],
+                [twin.cached, twin.direct, twin.folded, twin.free],
+                "seed {seed}, step {step}: {twin:?}"
+            );
+        }
+        assert_eq!((drive.stats().gc.victims, stats_of_space(&drive)), (0, 0), "seed {seed}");
+        folded += twin.folded;
+        check(&drive);
+    }
+    assert!(folded > 500, "{folded}");
+}
+
+fn stats_of_space(drive: &Drive<Oracle>) -> u64 {
+    drive.stats().slc.folded_space
 }

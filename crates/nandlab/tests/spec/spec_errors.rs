@@ -37,7 +37,7 @@ fn unknown_keys_and_sections_are_errors() {
     );
     let sections = "sections: drive, host, timing, ftl, gc, ecc, reliability, \
                     refresh, reclaim, \
-                    migration, cache, capacitor, power, energy, precondition, workload, output; \
+                    migration, slc, cache, capacitor, power, energy, precondition, workload, output; \
                     keys above the sections: seed";
     golden(
         "[timings]\nread = \"1us\"\n",

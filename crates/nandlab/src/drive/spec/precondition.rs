@@ -140,6 +140,9 @@ impl Loaded {
         seen.extend(["pe_cycles", "retention"].map(|key| all["reliability"][key].clone()));
         // The victims of preconditioning are those of the policy, whatever code has its name.
         seen.extend(all["policies"].get(PolicySlot::Victim.key()).cloned());
+        if self.spec.slc.is_on() {
+            seen.push(all["slc"].clone());
+        }
         if self.spec.map_reads {
             let mut workload = all["workload"].clone();
             // When requests arrive, and which ones count, does not change what they read.
