@@ -16,6 +16,7 @@ from nandlab.result_types import (
     MapWrite,
     MigrationSummary,
     RefreshSummary,
+    SlcSummary,
 )
 from nandlab.units import count, duration, number, part, share, size
 

@@ -237,7 +237,7 @@ impl<P: Probe> Drive<P> {
                 spec.output.series_rows as usize,
                 geometry.dies as usize,
                 core.end(),
-                spec.slc.is_on(),
+                spec.has_slc_mode(),
             ),
             pace: Pace::default(),
             failure: None,

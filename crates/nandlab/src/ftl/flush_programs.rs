@@ -2,6 +2,9 @@
 //! a page or, with one-shot programs, a wordline of each block that a superblock has on a die. A variable called
 //! `program` is the number of a programming unit among those of its superblock on its die, from 0 on.
 //!
+//! With `capacitor.flush_mode = "slc"` the flush takes free superblocks for itself under both methods, and writes them in
+//! SLC mode, where all programs are equally fast.
+//!
 //! `plain` takes the next programming unit of the host's stream, as a host write does. `csw` (capacitance-saving
 //! writing, Section IV-C of the aging-capacitor paper) takes the fast pages of free superblocks.
 //!
@@ -26,7 +29,7 @@
 use super::{AllocatedUnit, Ftl};
 use crate::base::geometry::{Cell, DieId, SuperblockId};
 use crate::base::state::value;
-use crate::flash::Array;
+use crate::flash::{Array, ShapeId};
 use crate::spec::choices;
 
 choices! {
@@ -96,8 +99,8 @@ impl FlushPrograms {
                 DieId((channel * geometry.chips_per_channel + chip) * geometry.dies_per_chip + die)
             }
         };
-        // The flush takes free superblocks, which have the first shape.
-        let shape = ftl.shapes.first();
+        // The flush takes free superblocks, and gives them its shape.
+        let shape = &ftl.shapes[ftl.flush_shape];
         let required = required_programs(ftl, units.div_ceil(shape.units_per_program));
         let (programs_on_die, programs_per_row) = (shape.programs_on_die(), shape.programs_per_row());
         let (lsb_only, set_max) = match shape.cell {
@@ -119,7 +122,7 @@ impl FlushPrograms {
         Self {
             dies: vec![OnDie::default(); geometry.dies as usize].into(),
             shared: Vec::new(),
-            is_by_die: method == FlushMethod::Csw,
+            is_by_die: method == FlushMethod::Csw || ftl.flush_shape != ShapeId::FIRST,
             order: (0..geometry.dies).map(die).collect(),
             turn: 0,
             lsb_only,

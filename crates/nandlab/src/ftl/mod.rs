@@ -54,6 +54,8 @@ pub struct Config {
     pub streams: Vec<StreamSpec>,
     /// The superblocks that the host may have in SLC mode; `None` without this mode.
     pub slc: Option<SlcShare>,
+    /// The shape of the superblocks to which an emergency flush writes.
+    pub flush_shape: ShapeId,
 }
 
 /// The map, the lanes and their policies.
@@ -106,6 +108,8 @@ pub struct Ftl {
     gc_superblocks: u32,
     /// The superblocks that the host may have in SLC mode; `None` without this mode.
     slc: Option<SlcShare>,
+    /// The shape of the superblocks to which an emergency flush writes.
+    flush_shape: ShapeId,
 }
 
 /// Free superblocks of each lane that an emergency flush leaves for GC's first job after power returns.
@@ -118,6 +122,11 @@ impl Ftl {
         self.map.bytes() + self.valid.bytes() + self.index.bytes() + free
     }
 
+    /// The shape of the superblocks to which an emergency flush writes.
+    pub fn flush_shape(&self) -> ShapeId {
+        self.flush_shape
+    }
+
     /// The FTL of a drive whose shapes differ from those of this FTL in their times only.
     pub(crate) fn with_shapes(mut self, shapes: Shapes) -> Self {
         self.shapes = shapes;
@@ -128,7 +137,7 @@ impl Ftl {
     pub fn new(config: Config, geometry: &Geometry, array: &Array) -> Self {
         let shapes = array.shapes().clone();
         let words_per_superblock = (shapes.units_max() as usize).div_ceil(64);
-        let Config { allocation, levelling, victim, needs, streams, slc } = config;
+        let Config { allocation, levelling, victim, needs, streams, slc, flush_shape } = config;
         let streams = Streams::new(&streams, geometry.logical_units, geometry.units);
         let lane = |lane: u32| {
             let mut free = FreeSuperblocks::default();
@@ -178,6 +187,7 @@ impl Ftl {
             map_superblocks: needs.of("mapping").open as u32,
             gc_superblocks: needs.of("gc").free as u32,
             slc,
+            flush_shape,
             needs,
             streams,
         }
@@ -330,6 +340,11 @@ impl Ftl {
         state.free_units -= self.shapes.first().units;
         let superblock = SuperblockId(self.geometry.first_superblock(lane).0 + within);
         array.superblock_mut(superblock).state = SuperblockState::Open;
+        if self.flush_shape == ShapeId::SLC {
+            array.reshape(superblock, ShapeId::SLC);
+            array.superblock_mut(superblock).mark = self.streams.slc_mark();
+            state.count_slc(self.reserve_superblocks, self.slc.as_ref(), 1);
+        }
         Some(superblock)
     }
 
@@ -699,5 +714,6 @@ state! {
         map_superblocks,
         gc_superblocks,
         slc,
+        flush_shape,
     }
 }

@@ -55,6 +55,8 @@ pub struct Demands {
     pub seed: u64,
     /// Units of a superblock.
     pub units_per_superblock: u64,
+    /// Units of a superblock to which an emergency flush writes.
+    pub units_per_flush_superblock: u64,
     /// Bytes of a unit.
     pub unit_bytes: u64,
     /// Units of a programming unit.
@@ -127,7 +129,7 @@ impl SuperblockNeeds {
         // more in place of the superblock that the job under way has taken when power fails. A cache never holds more
         // units than the drive has.
         let flushed_units = d.flushed_units.map(|units| units.min(d.logical_units));
-        let one_of_each_lane = d.lanes * d.units_per_superblock;
+        let one_of_each_lane = d.lanes * d.units_per_flush_superblock;
         let flush_superblocks = flushed_units.map_or(0, |units| units.div_ceil(one_of_each_lane) + 1);
         by.push(Need::new("flush", "the emergency flush", 0, flush_superblocks));
         Self {

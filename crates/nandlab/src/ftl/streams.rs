@@ -309,6 +309,11 @@ impl Streams {
         &self.hosts
     }
 
+    /// The mark of superblocks in SLC mode.
+    pub fn slc_mark(&self) -> u8 {
+        SLC
+    }
+
     /// The stream of the host in SLC mode; `None` without one.
     #[inline(always)]
     pub fn slc(&self) -> Option<StreamId> {

@@ -12,7 +12,7 @@ use super::{Outage, PowerLoss, Schemes};
 use crate::base::geometry::{Cell, DieId, Geometry, LaneId, Lpn, SuperblockId, UnitId};
 use crate::base::units::{Span, Time};
 use crate::core::{Core, Destination, Maps, Offline, Program};
-use crate::flash::{AgeStamp, Array, DEAD_LPN, Stamp};
+use crate::flash::{AgeStamp, Array, DEAD_LPN, ShapeId, Stamp};
 use crate::ftl::{AllocatedUnit, FlushMethod, FlushPrograms, StreamId};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Device, Ended, FlashOp, NEVER, Owner, Transaction};
@@ -187,7 +187,8 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             self.core.take_back_queued(programmed);
         }
         let mut units = FlushPrograms::new(method, self.core.ftl(), dirty, None);
-        if dies_per_lane > 1 && method == FlushMethod::Plain {
+        let is_native = self.core.ftl().flush_shape() == ShapeId::FIRST;
+        if dies_per_lane > 1 && method == FlushMethod::Plain && is_native {
             let next_ppn_plus_1 = self.core.lane(LaneId(0)).open_superblocks()[StreamId::HOST.index()];
             let next = next_ppn_plus_1.checked_sub(1).map(|ppn| UnitId(ppn as u32));
             let open = next.map(|next| self.core.geometry().superblock_of(next));

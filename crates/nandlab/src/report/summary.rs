@@ -722,8 +722,7 @@ impl Summary {
             reclaim: drive.spec().reclaim.is_on().then(|| stats.reclaim.clone()),
             slc: drive
                 .spec()
-                .slc
-                .is_on()
+                .has_slc_mode()
                 .then(|| stats.slc.summary(drive.array(), drive.ftl(), drive.spec().drive.endurance)),
             space: space(drive),
             erases: EraseSummary { mean: number(mean), max: worn(u32::max), min: worn(u32::min) },

@@ -64,9 +64,10 @@ pub(crate) struct Slc {
 }
 
 impl Slc {
-    /// The SLC cache with its settings; `None` without one. The drive counts as idle after `idle_after`.
+    /// The SLC cache with its settings, or folding alone after flushes in SLC mode; `None` in a drive without this mode.
+    /// The drive counts as idle after `idle_after`.
     pub(crate) fn new<P: Probe>(spec: &SlcSpec, idle_after: Span, core: &Core<P>) -> Option<Self> {
-        spec.is_on().then(|| Self {
+        core.ftl().slc().is_some().then(|| Self {
             watermark: spec.watermark,
             after_idle_ns: spec.idle_after_ns.saturating_sub(idle_after),
             is_rested: false,

@@ -112,10 +112,8 @@ choices! {
 /// Rows of a block in SLC mode: its wordlines. On several dies programs are striped by the rows of a one-shot program of
 /// the cell, so a block then has whole stripes: up to two wordlines are not used.
 fn rows(drive: &DriveSpec, dies_per_lane: u32) -> u32 {
-    let bits = drive.cell.bits();
-    let rows = drive.pages_per_block / bits;
     let is_striped = dies_per_lane > 1 && drive.program_order == ProgramOrder::OneShot;
-    if is_striped { rows / bits * bits } else { rows }
+    rows_of(drive.pages_per_block.into(), drive.cell.bits().into(), is_striped) as u32
 }
 
 /// Superblocks of every lane for `bytes` in SLC mode.
@@ -129,20 +127,25 @@ impl SlcSpec {
         self.static_bytes > 0 || self.dynamic > 0.0
     }
 
+    /// Units of a superblock in SLC mode.
+    pub(crate) fn units(drive: &DriveSpec, geometry: &Geometry) -> u32 {
+        rows(drive, geometry.dies_per_lane) * geometry.units_per_full_row()
+    }
+
     /// Superblocks of the static part in every lane.
     pub(crate) fn fixed(&self, drive: &DriveSpec, geometry: &Geometry) -> u64 {
-        let units = rows(drive, geometry.dies_per_lane) * geometry.units_per_full_row();
+        let units = Self::units(drive, geometry);
         let bytes = u64::from(units) * u64::from(geometry.unit_bytes);
         fixed_superblocks(self.static_bytes, geometry.lanes.into(), bytes)
     }
 
-    /// The superblocks of every lane that the host may have in SLC mode; `None` without an SLC cache.
-    pub(crate) fn share(&self, drive: &DriveSpec, geometry: &Geometry) -> Option<SlcShare> {
-        self.is_on().then(|| SlcShare {
+    /// The superblocks of every lane that the host may have in SLC mode.
+    pub(crate) fn share(&self, drive: &DriveSpec, geometry: &Geometry) -> SlcShare {
+        SlcShare {
             fixed: self.fixed(drive, geometry) as u32,
             dynamic: self.dynamic,
             waits: self.when_full == WhenFull::Fold,
-        })
+        }
     }
 
     /// The shape of superblocks in SLC mode, and how their cells age.
@@ -178,30 +181,45 @@ impl SlcSpec {
     }
 }
 
-/// The superblocks of the static part in every lane of a drive with `lanes` lanes, whose superblocks have
-/// `units_per_superblock` units of `unit_bytes` bytes; `None` without an SLC cache.
-pub(crate) fn fixed_of(check: &Check<'_>, lanes: u64, units_per_superblock: u64, unit_bytes: u64) -> Option<u64> {
-    let (bytes, dynamic) = (check.int("slc.static")?, check.num("slc.dynamic")?);
-    let bits = Cell::from_val(check.get("drive.cell")?).bits();
-    (bytes > 0 || dynamic > 0.0).then(|| {
-        let superblock_bytes = units_per_superblock / u64::from(bits) * unit_bytes;
-        fixed_superblocks(bytes, lanes, superblock_bytes)
-    })
+/// The superblocks of the static part in every lane of a drive with `lanes` lanes, whose superblocks have `units` units of
+/// `unit_bytes` bytes in SLC mode; `None` without this mode.
+pub(crate) fn fixed_of(check: &Check<'_>, lanes: u64, units: u64, unit_bytes: u64) -> Option<u64> {
+    let bytes = check.int("slc.static")?;
+    has_mode(check).then(|| fixed_superblocks(bytes, lanes, units * unit_bytes))
+}
+
+/// Whether a drive has superblocks in SLC mode: an SLC cache, or an emergency flush in this mode.
+fn has_mode(check: &Check<'_>) -> bool {
+    let is_above_0 = |key: &str| check.num(key).is_some_and(|value| value > 0.0);
+    check.int("slc.static").is_some_and(|bytes| bytes > 0)
+        || is_above_0("slc.dynamic")
+        || check.is("capacitor.flush_mode", "slc") && is_above_0("capacitor.capacitance")
+}
+
+/// Rows of a block in SLC mode ([`rows`]), for rules: `bits` are those of a cell, and `is_striped` says whether a superblock
+/// on several dies is programmed a wordline at a time.
+pub(crate) fn rows_of(pages_per_block: u64, bits: u64, is_striped: bool) -> u64 {
+    let rows = pages_per_block / bits;
+    if is_striped { rows / bits * bits } else { rows }
 }
 
 pub(crate) const RULES: &[Rule] = &[has_bits, has_effect];
 
 /// Cells of one bit have no other mode, and a block needs a wordline.
 fn has_bits(check: &mut Check<'_>) -> Option<()> {
-    let is_on = check.int("slc.static")? > 0 || check.num("slc.dynamic")? > 0.0;
+    let is_on = has_mode(check);
     let bits = u64::from(Cell::from_val(check.get("drive.cell")?).bits());
     if is_on && bits == 1 {
         let message = "cells of one bit (drive.cell = \"slc\") have no SLC mode besides";
         let remedy = "set drive.cell = \"tlc\" or another cell of several bits, or slc.static = \"0MiB\" and slc.dynamic = 0";
         check.error(&["slc.static", "slc.dynamic", "drive.cell"], message, remedy);
-    } else if is_on && check.int("drive.pages_per_block")? < bits * bits {
-        let message = format!("a block of fewer than {} pages has too few wordlines for an SLC cache", bits * bits);
-        let remedy = format!("set drive.pages_per_block to at least {}", bits * bits);
+        return None;
+    }
+    let is_striped = check.is("ftl.superblock", "drive") && check.is("drive.program_order", "one-shot");
+    let least = if is_striped { bits * bits } else { bits };
+    if is_on && check.int("drive.pages_per_block")? < least {
+        let message = format!("a block of fewer than {least} pages has too few wordlines for SLC mode");
+        let remedy = format!("set drive.pages_per_block to at least {least}");
         check.error(&["drive.pages_per_block", "slc.static", "slc.dynamic"], message, remedy);
     }
     Some(())
@@ -209,7 +227,7 @@ fn has_bits(check: &mut Check<'_>) -> Option<()> {
 
 /// The other keys have no effect without an SLC cache.
 fn has_effect(check: &mut Check<'_>) -> Option<()> {
-    let is_on = check.int("slc.static")? > 0 || check.num("slc.dynamic")? > 0.0;
+    let is_on = has_mode(check);
     let is_named = |key: &&&str| check.is_set(key);
     let others = <SlcSpec as Section>::KEYS.iter().map(|key| key.path);
     let others: Vec<&'static str> =

@@ -281,11 +281,15 @@ impl Schemes {
                 self.cache += "[power]\ngc_in_flush = true\n";
             }
             let concurrency = if flush == "plain" { pick(facts.dies + 1) } else { 0 };
+            // A random stream of its own, so that the other draws do not change.
+            let drawn = Stream::new(pages ^ facts.slowest_us, "flush mode").below(3);
+            let may_be_slc = facts.cell != "slc" && gc_in_flush.is_none();
+            let mode = if may_be_slc && drawn == 0 { "slc" } else { "native" };
             let recharge_ms = [1.0, 10.0, 40.0][pick(3) as usize];
             let ns = |ms: f64| (ms * 1e6 * self.scale) as u64;
             self.cache += &format!(
                 "[capacitor]\ncapacitance = '{:.9}uF'\ncontroller_power = '20mW'\nprogram_power = '80mW'\n\
-                 flush = '{flush}'\nflush_concurrency = {concurrency}\nflush_order = '{}'\nmetadata = '64KiB'\n\
+                 flush = '{flush}'\nflush_mode = '{mode}'\nflush_concurrency = {concurrency}\nflush_order = '{}'\nmetadata = '64KiB'\n\
                  recharge = '{}ns'\ndetect_every = '{}ns'\ndetect_grace = '{}ns'\nsteps = '{}'\nmargin = {}\n\
                  temperature = {}\nesr = '{}mohm'\n",
                 capacitance * 1e6,

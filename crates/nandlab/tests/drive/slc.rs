@@ -379,3 +379,110 @@ fn the_naive_twin_agrees() {
 fn stats_of_space(drive: &Drive<Oracle>) -> u64 {
     drive.stats().slc.folded_space
 }
+
+/// Six dirty pages of a cache of eight. Without SLC mode a program takes 900 us, in this mode 100 us. Two superblocks of
+/// four pages are enough for the cache, and one more may be taken by the job under way.
+#[test]
+fn an_emergency_flush_in_slc_mode_is_quicker_and_needs_more_blocks() {
+    let backed = ["cache.size='32KiB'", "capacitor.capacitance='100mF'", "slc.dynamic=0.0", "slc.static='0B'"];
+    let of_mode = |mode: &str| {
+        let mode = format!("capacitor.flush_mode='{mode}'");
+        let sets: Vec<&str> = if mode.contains("slc") {
+            [&SLC[1..], &backed, &[&mode]].concat()
+        } else {
+            [&backed[..], &[&mode]].concat()
+        };
+        let mut drive = with_oracle(&spec(DRIVE, &sets));
+        let needs = nandlab::drive::spec::superblock_needs(drive.spec()).of("flush").free;
+        (0..6).for_each(|lpn| _ = write(&mut drive, lpn));
+        let capability = drive.capability_units();
+        let loss = drive.cut_power();
+        let (pages, finish) = (loss.dirty_pages, loss.flush_ns.ns());
+        drive.completions().for_each(drop);
+        check(&drive);
+        let in_mode = (0..6).filter(|&lpn| is_in_slc_mode(&drive, lpn)).count();
+        // The drive goes on, and folds what the flush has written.
+        for lpn in 0..40 {
+            write(&mut drive, lpn);
+        }
+        drive.run_until_idle(IDLE).unwrap();
+        check(&drive);
+        (needs, pages, finish, in_mode, capability, in_slc_mode(&drive))
+    };
+    let (native, slc) = (of_mode("native"), of_mode("slc"));
+    assert_eq!((native.0, native.1, native.2, native.3), (2, 6, 6 * (TRANSFER + 900 * US), 0));
+    assert_eq!((slc.0, slc.1, slc.2, slc.3, slc.5), (3, 6, 6 * (TRANSFER + 100 * US), 6, 0));
+    assert!(slc.4 > native.4, "{} {}", slc.4, native.4);
+}
+
+/// Copybacks move pages of TLC blocks within their plane, and never those of a block in SLC mode.
+#[test]
+fn a_fold_is_never_a_copyback() {
+    let mut drive = drive(&["migration.policy.rcopyback-greedy={ limit = 3 }", "drive.op=0.6"]);
+    let logical = u64::from(drive.geometry().logical_units);
+    for write_number in 0..4 * logical {
+        write(&mut drive, write_number * 7 % logical);
+        if write_number % 50 == 0 {
+            drive.run_until_idle(IDLE).unwrap();
+        }
+    }
+    check(&drive);
+    let stats = drive.stats();
+    let copybacks = stats.flash[FlashOp::Copyback as usize];
+    assert!(stats.slc.blocks > 20 && copybacks[Cause::Gc as usize] > 0, "{} {copybacks:?}", stats.slc.blocks);
+    assert_eq!(copybacks[Cause::Fold as usize], 0);
+}
+
+/// The host is never idle, so nothing is folded. A day of the age clock takes a second, and data is due after ten days:
+/// refresh moves it out of the cache.
+#[test]
+fn a_due_block_in_slc_mode_is_refreshed_out_of_it() {
+    let mut drive = drive(&[
+        "slc.idle_after='1h'",
+        "reliability.clock_scale=86400",
+        "refresh.policy='fcr'",
+        "refresh.interval=[{ pe = 1000000, every = '10d' }]",
+    ]);
+    (0..4).for_each(|lpn| _ = write(&mut drive, lpn));
+    assert!((0..4).all(|lpn| is_in_slc_mode(&drive, lpn)));
+    drive.advance(at(11_000 * MS));
+    assert!((0..4).all(|lpn| !is_in_slc_mode(&drive, lpn)));
+    assert_eq!((drive.stats().refresh.pages, drive.stats().slc.blocks, in_slc_mode(&drive)), (4, 0, 0));
+    check(&drive);
+}
+
+/// Pages in SLC mode have fewer errors by `slc.rber_factor`. At the factor 1 a page of 300 days needs a level above the
+/// first; a fold corrects it, so that its next read needs the first level.
+#[test]
+fn a_fold_resets_the_read_level() {
+    let levels = |factor: &str| {
+        let factor = format!("slc.rber_factor={factor}");
+        let mut drive = drive(&[
+            &factor,
+            "drive.cell='mlc'",
+            "slc.idle_after='4s'",
+            "ecc.levels='laldpc'",
+            "ecc.start='last-level'",
+            "reliability.rber='vth'",
+            "reliability.pe_cycles=10000",
+            "drive.endurance=20000",
+            "reliability.clock_scale=8640000",
+        ]);
+        (0..6).for_each(|lpn| _ = write(&mut drive, lpn));
+        drive.advance(at(3_000 * MS));
+        let mut read = || {
+            let before: Vec<u64> = drive.stats().ecc.levels.to_vec();
+            one(&mut drive, Op::Read, 0, PAGE);
+            let after = drive.stats().ecc.levels.to_vec();
+            let level = before.iter().zip(&after).position(|(before, after)| after > before);
+            drive.run_until_idle(IDLE).unwrap();
+            level.expect("a page was read")
+        };
+        let found = [read(), read()];
+        assert!(!is_in_slc_mode(&drive, 0));
+        check(&drive);
+        found
+    };
+    let ([worse, folded], [better, _]) = (levels("1.0"), levels("0.01"));
+    assert!(worse > better && folded < worse, "{worse} {folded} {better}");
+}

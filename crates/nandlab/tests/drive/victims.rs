@@ -45,6 +45,7 @@ impl Table {
             needs: nandlab::drive::spec::superblock_needs(&spec),
             streams: nandlab::drive::spec::streams(&spec),
             slc: None,
+            flush_shape: nandlab::flash::ShapeId::FIRST,
         };
         let ftl = Ftl::new(config, &geometry, &array);
         Self {

@@ -7,7 +7,7 @@
 use super::geometry::{BLOCKS_MAX, CAPACITY};
 use super::least;
 use super::streams::StreamSettings;
-use crate::base::geometry::logical_units;
+use crate::base::geometry::{Cell, logical_units};
 use crate::ftl::needs::{Demands, GAIN_SUPERBLOCKS, Need, SuperblockNeeds};
 use crate::ftl::streams::StreamSpec;
 use crate::migration::spec::MigrationPolicySpec;
@@ -131,7 +131,13 @@ fn units_fit(check: &mut Check<'_>) -> Option<Capacity> {
         return None;
     };
     let lanes: u64 = lane_counts.iter().product();
-    let slc = crate::slc::spec::fixed_of(check, lanes, units_per_superblock, unit_bytes);
+    let bits = u64::from(Cell::from_val(check.get("drive.cell")?).bits());
+    let is_striped = layout.dies_per_lane > 1 && check.is("drive.program_order", "one-shot");
+    let pages_per_block = check.int("drive.pages_per_block")?;
+    let slc_rows = crate::slc::spec::rows_of(pages_per_block, bits, is_striped);
+    let slc_units = units_per_superblock / pages_per_block.max(1) * slc_rows;
+    let slc = crate::slc::spec::fixed_of(check, lanes, slc_units, unit_bytes);
+    let flushes_in_slc_mode = check.is("capacitor.flush_mode", "slc");
     let mut capacity = Capacity {
         superblocks_per_lane,
         fewest_superblocks: superblocks_per_lane,
@@ -146,6 +152,7 @@ fn units_fit(check: &mut Check<'_>) -> Option<Capacity> {
             bad_blocks: check.num("drive.bad_blocks")?,
             seed: check.int("seed")?,
             units_per_superblock,
+            units_per_flush_superblock: if flushes_in_slc_mode { slc_units.max(1) } else { units_per_superblock },
             unit_bytes,
             units_per_program: layout.units_per_program,
             logical_units: logical_units(units, op),

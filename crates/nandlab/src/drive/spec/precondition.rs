@@ -140,7 +140,7 @@ impl Loaded {
         seen.extend(["pe_cycles", "retention"].map(|key| all["reliability"][key].clone()));
         // The victims of preconditioning are those of the policy, whatever code has its name.
         seen.extend(all["policies"].get(PolicySlot::Victim.key()).cloned());
-        if self.spec.slc.is_on() {
+        if self.spec.has_slc_mode() {
             seen.push(all["slc"].clone());
         }
         if self.spec.map_reads {
