@@ -172,7 +172,9 @@ def slc_cache(found: SlcSummary | None) -> Section | None:
     table = Table(("reason to fold", "valid pages", "share"), tuple(rows), "A fold moves the valid pages of a block.")
     figures = (
         Figure("pages written in SLC mode, without it", f"{count(found.cached)}, {count(found.direct)}"),
-        Figure("blocks in SLC mode at the end, and at most", f"{count(found.slc_blocks)}, {count(found.slc_blocks_max)}"),
+        Figure(
+            "blocks in SLC mode at the end, and at most", f"{count(found.slc_blocks)}, {count(found.slc_blocks_max)}"
+        ),
         Figure("valid pages in SLC mode at the end", count(found.valid_pages)),
         Figure("wear by cycles in SLC mode, by others", f"{share(found.wear.slc)}, {share(found.wear.native)}"),
     )

@@ -18,7 +18,7 @@ pub(crate) fn nothing_cached(stats: &SlcStats, slc: &SlcSpec) -> Option<Note> {
             several(direct, "unit")
         ),
     };
-    Note::info("no-slc-cache", format!("Nothing was written in SLC mode, so [slc] had no effect: {reason}"))
+    Note::info("no-slc-cache", format!("Nothing was written in SLC mode: {reason}"))
 }
 
 /// Units were written in SLC mode, and none was folded.

@@ -574,6 +574,7 @@ impl<'a> Run<'a> {
             loss.spent_j <= loss.energy_j * (1.0 + 1e-9),
             "the flush spent more energy than the capacitor had: {loss:?}"
         );
+        let units_per_program = self.drive.array().shapes().first().units_per_program;
         assert!(loss.torn_programs >= torn_programs);
         let is_in_place = plan.spec.refresh.policy.in_place().is_some();
         if planar_bits(&plan.spec.drive) == 1 && !is_in_place || plan.has_capacitor() {

@@ -1,6 +1,6 @@
 //! The SLC cache: hand counts on a drive of one plane.
 
-use crate::common::{IDLE, MS, US, at, one, request, spec, with_oracle};
+use crate::common::{IDLE, MS, US, at, one, request, spec, wait_for_fewer, with_oracle};
 use nandlab::base::geometry::{LaneId, Lpn, SuperblockId};
 use nandlab::base::rng::Stream;
 use nandlab::drive::Drive;
@@ -485,4 +485,37 @@ fn a_fold_resets_the_read_level() {
     };
     let ([worse, folded], [better, _]) = (levels("1.0"), levels("0.01"));
     assert!(worse > better && folded < worse, "{worse} {folded} {better}");
+}
+
+/// The published rates of a consumer drive, with a 58th of its wordlines. The first two rates and the size of the cache are
+/// inputs; the second break follows: 280 GB, and what is left of the flash beside the 840 GB that the cache takes.
+#[test]
+fn the_breaks_of_a_sequential_write_are_those_published() {
+    const SCALE: f64 = 2112.0 / 36.0;
+    let text = "[drive]\npreset = 'like-adata-atom-50-1t'\npages_per_block = 36\nlayers = 12\n[host]\ncontroller = 'none'\n";
+    let mut drive: Drive = Drive::new(&spec(text, &[]));
+    let (step, bytes) = (drive.geometry().logical_bytes() / 200, 128 << 10);
+    let (mut offset, mut before, mut rates) = (0u64, 0, Vec::new());
+    while offset + bytes <= drive.geometry().logical_bytes() * 3 / 5 {
+        wait_for_fewer(&mut drive, 64);
+        let write = request(&drive, Op::Write, offset, bytes);
+        drive.submit(&write).unwrap();
+        offset += bytes;
+        if offset / step > (offset - bytes) / step {
+            let now = drive.now().ns();
+            // MB/s by the GB written of the whole drive.
+            rates.push((offset as f64 * SCALE * 1e-9, step as f64 * 1e3 / (now - before) as f64));
+            before = now;
+        }
+    }
+    let mean = |from: f64, to: f64| {
+        let of: Vec<f64> =
+            rates.iter().filter(|(gb, _)| (from..to).contains(gb)).map(|&(_, rate)| rate).collect();
+        of.iter().sum::<f64>() / of.len() as f64
+    };
+    let end_of = |rate: f64| rates.iter().skip(3).find(|&&(_, now)| now < 0.8 * rate).expect("a break").0;
+    let (cached, direct) = (mean(30.0, 250.0), mean(320.0, 450.0));
+    assert!((cached / 4500.0 - 1.0).abs() < 0.03 && (direct / 2000.0 - 1.0).abs() < 0.03, "{cached} {direct}");
+    let breaks = [end_of(4500.0), end_of(2000.0)];
+    assert!((breaks[0] / 280.0 - 1.0).abs() < 0.03 && (breaks[1] / 500.0 - 1.0).abs() < 0.15, "{breaks:?}");
 }
