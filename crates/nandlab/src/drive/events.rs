@@ -10,10 +10,10 @@
 //! |---|---|
 //! | a page has left its die | `Reads`: `Array` counts the read, decoding begins; `Mechanism::on_read`: `Reclaim`; if decoding takes no time, the receivers of the next row |
 //! | decoding has ended | `Reads`: queues another try, or remembers the level; after the last try `ErrorCache` (host reads), the pin, the owner |
-//! | a program or copyback has ended | `Operations`; then for each unit: after a copyback `Drive::on_copied_back`; `Array`; `Ftl` when the superblock is full; `ReadCounts`; `Partial`; for the replaced unit `Refreshing::on_unit_obsolete` and its pin; the owner; when the superblock is full the check for a dead superblock, `Partial` and `Wake::Space`; `Refresh` (age of the superblock). At the end `PowerBackup` while the capacitor is not charged |
+//! | a program or copyback has ended | `Operations`; then for each unit: after a copyback `Drive::on_copied_back`; `Array`; `Ftl` when the superblock is full; `ReadCounts`; `Slc`; `Partial`; for the replaced unit `Refreshing::on_unit_obsolete` and its pin; the owner; when the superblock is full the check for a dead superblock, `Partial` and `Wake::Space`; `Refresh` (age of the superblock). At the end `PowerBackup` while the capacitor is not charged |
 //! | a program in place has ended | `Operations`, `Refresh`, the job; `PowerBackup` while the capacitor is not charged |
-//! | an erase has ended | `Operations`, `Array`, `Ftl`; `Background`; `Refreshing`, the read level of the superblock; `PowerBackup`; the waiting translation pages, then the waiting writes; the next job of the lane |
-//! | the host is idle | the programming units that gather for `ftl.buffer`, `Caching`, `Background`, `PowerBackup` |
+//! | an erase has ended | `Operations`, `Array`, `Ftl`; `Background`; `Refreshing`, the read level of the superblock; `Slc`; `PowerBackup`; the waiting translation pages, then the waiting writes; the next job of the lane |
+//! | the host is idle | `Slc`; the programming units that gather for `ftl.buffer`, `Caching`, `Background`, `PowerBackup` |
 //! | the clock of DRAM, link, power, refresh | `Caching`, `Host`, `PowerBackup` (or power fails), `Refresh` |
 //!
 //! Writes that wait for room continue before GC does.

@@ -7,7 +7,6 @@ use nandlab::drive::Drive;
 use nandlab::flash::{ShapeId, SuperblockState};
 use nandlab::host::{Op, Oracle};
 use nandlab::sched::{Cause, FlashOp};
-use std::collections::BTreeSet;
 
 /// 24 blocks of four TLC wordlines: twelve pages, in SLC mode four. A transfer takes 10,240 ns.
 const DRIVE: &str = "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
@@ -223,12 +222,12 @@ fn a_power_loss_leaves_the_modes_of_blocks() {
     assert_eq!(drive.ftl().reserve_of(LaneId(0)), 1);
 }
 
-/// A block of the naive twin: the LPNs of its valid pages.
+/// A block of the naive twin: the LPNs of its valid pages, in the order of the pages.
 #[derive(Debug, Default)]
 struct Block {
     is_slc: bool,
     written: u64,
-    valid: BTreeSet<u64>,
+    valid: Vec<u64>,
 }
 
 impl Block {
@@ -271,8 +270,8 @@ impl Twin {
     }
 
     fn put(&mut self, at: usize, lpn: u64) {
-        self.blocks.iter_mut().for_each(|block| _ = block.valid.remove(&lpn));
-        self.blocks[at].valid.insert(lpn);
+        self.blocks.iter_mut().for_each(|block| block.valid.retain(|&other| other != lpn));
+        self.blocks[at].valid.push(lpn);
         self.blocks[at].written += 1;
     }
 
@@ -315,7 +314,7 @@ impl Twin {
     fn pause(&mut self, open: &mut [Option<usize>; 3]) {
         while let Some(at) = self.blocks.iter().position(|block| block.is_slc && block.is_full()) {
             self.has_folded_idle = true;
-            let valid: Vec<u64> = self.blocks[at].valid.iter().copied().collect();
+            let valid = self.blocks[at].valid.clone();
             self.folded += valid.len() as u64;
             for lpn in valid {
                 let to = self.place(false, open[2]);
@@ -418,10 +417,16 @@ fn an_emergency_flush_in_slc_mode_is_quicker_and_needs_more_blocks() {
 /// Copybacks move pages of TLC blocks within their plane, and never those of a block in SLC mode.
 #[test]
 fn a_fold_is_never_a_copyback() {
-    let mut drive = drive(&["migration.policy.rcopyback-greedy={ limit = 3 }", "drive.op=0.6"]);
+    let mut drive = drive(&[
+        "migration.policy.rcopyback-greedy={ limit = 3 }",
+        "drive.op=0.7",
+        "slc.dynamic=0.0",
+        "slc.static='32KiB'",
+    ]);
     let logical = u64::from(drive.geometry().logical_units);
-    for write_number in 0..4 * logical {
-        write(&mut drive, write_number * 7 % logical);
+    let mut stream = Stream::new(1, "copybacks");
+    for write_number in 0..8 * logical {
+        write(&mut drive, stream.below(logical));
         if write_number % 50 == 0 {
             drive.run_until_idle(IDLE).unwrap();
         }
