@@ -10,6 +10,7 @@ for completion in drive.completions():
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,6 +20,7 @@ from nandlab.errors import OutputError, os_error_text
 from nandlab.record import parse
 from nandlab.result_types import LossRecord, PowerRecord, Summary
 from nandlab.results import Smart
+from nandlab.spec import load
 from nandlab.tables import Columns, decode, to_frame
 from nandlab.whole import whole_file
 
@@ -94,13 +96,21 @@ class Drive:
     call a drive; a call while another thread is in one raises `RunError`.
     """
 
-    def __init__(self, spec: _core.Spec, *, verify: bool = False, versions: bool = False) -> None:
-        """Build and precondition the drive of a spec.
+    def __init__(
+        self,
+        spec: _core.Spec | str | os.PathLike[str] | Mapping[str, object],
+        *,
+        verify: bool = False,
+        versions: bool = False,
+    ) -> None:
+        """Build and precondition the drive of a spec: a path, TOML text, a mapping or a `Spec` (see `load`).
 
         `verify` checks every read against a reference model of the drive, which is slower. With `versions` the
         completion of a read says which writes it returned; this takes up to 48 bytes of memory for each write. Raises
-        `RunError` when the drive does not fit into memory.
+        `SpecError`, and `RunError` when the drive does not fit into memory.
         """
+        if not isinstance(spec, _core.Spec):
+            spec = load(spec)
         memory.check(spec, verify)
         self._core = _core.Drive(spec, verify, versions)
         self._page_bytes = spec.page_bytes

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
 import shutil
 import signal
 import socket
@@ -21,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,8 @@ __all__ = ["Drive", "MountError", "can_be_file", "folder", "orders_path", "runni
 
 #: What the socket for orders is called after that of the clients.
 _SUFFIX = ".orders"
+#: How often is told that a server has not ended yet, in seconds.
+_TOLD_EVERY_S = 2.0
 #: The most bytes of the text of a mark.
 _MARK_MAX = 1000
 
@@ -121,9 +124,16 @@ class Drive:
             raise OutputError(f"mark: a text is one line of at most {_MARK_MAX} bytes")
         return self._order(f"mark {text}")
 
-    def stop(self) -> dict[str, Any]:
-        """The server ends; the result is that of `stat`."""
-        return self._order("stop")
+    def stop(
+        self, *, timeout_s: float = 600.0, waiting: Callable[[float], object] | None = None
+    ) -> dict[str, Any]:
+        """The server ends; the result is that of `stat` at the end.
+
+        The order returns when the drive is saved and another server can go on with it. While that takes longer,
+        `waiting` is called every two seconds with the seconds so far; after `timeout_s` seconds `OutputError` is raised,
+        and the server goes on saving.
+        """
+        return self._order("stop", timeout_s=timeout_s, waiting=waiting)
 
     def mount(
         self,
@@ -204,11 +214,15 @@ class Drive:
         """The file that nbdfuse makes of the drive."""
         return self.path.absolute().with_name(f"{self.path.name}.file") / "drive"
 
-    def _order(self, word: str) -> dict[str, Any]:
+    def _order(
+        self, word: str, *, timeout_s: float | None = None, waiting: Callable[[float], object] | None = None
+    ) -> dict[str, Any]:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             try:
                 connection.connect(os.fspath(orders_path(self.path)))
                 connection.sendall(f"{word}\n".encode())
+                if timeout_s is not None:
+                    self._wait(connection, timeout_s, waiting)
                 answer = b"".join(iter(lambda: self._receive(connection), b""))
             except OSError as error:
                 raise OutputError(
@@ -222,6 +236,21 @@ class Drive:
             raise OutputError(f"{word.split(maxsplit=1)[0]}: {parsed['error']}")
         result: dict[str, Any] = parsed["ok"]
         return result
+
+    def _wait(
+        self, connection: socket.socket, timeout_s: float, waiting: Callable[[float], object] | None
+    ) -> None:
+        """Wait for the first bytes of an answer."""
+        begin = time.monotonic()
+        while not select.select([connection], [], [], min(_TOLD_EVERY_S, timeout_s))[0]:
+            waited_s = time.monotonic() - begin
+            if waited_s >= timeout_s:
+                raise OutputError(
+                    f"the server of {self.path} has not ended after {waited_s:.0f} s, and goes on saving the drive\n"
+                    "  remedy: wait for its end"
+                )
+            if waiting is not None:
+                waiting(waited_s)
 
     @staticmethod
     def _receive(connection: socket.socket) -> bytes:

@@ -17,12 +17,13 @@ _THREADS_BYTES = 256 << 20
 _SMALL_BYTES = 16 << 20
 
 
-def check(spec: _core.Spec, verify: bool = False, serve: bool = False) -> int:
+def check(spec: _core.Spec, verify: bool = False, serve: bool = False, explain: bool = False) -> int:
     """Refuse a run that does not fit into memory, before the drive is built; raises `RunError`.
 
-    With `serve` the run is that of a live drive, without the data of its clients. Returns the bytes that it needs.
+    With `serve` the run is that of a live drive, without the data of its clients, and with `explain` its page explains
+    requests. Returns the bytes that it needs.
     """
-    resident, reserved, remedy = _core.memory_needed(spec, verify, serve)
+    resident, reserved, remedy = _core.memory_needed(spec, verify, serve, explain)
     limits = _limits_of_process(reserved) if resident < _SMALL_BYTES else _limits(resident, reserved)
     for what, available, needed in limits:
         if needed > available:

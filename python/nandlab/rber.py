@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import math
 import os
 import re
@@ -27,6 +28,11 @@ from nandlab.whole import write_file
 if TYPE_CHECKING:
     import polars as pl
 
+#: Beside the levels of a code.
+LEVELS_OF_A_CODE = (
+    "RBER below: at a Gaussian boundary. The level that a page needs follows from its own voltages, whose errors are "
+    "distributed differently."
+)
 _UNITS_S = {"s": 1, "min": 60, "h": 3600, "d": 86400}
 _RETENTION = ("1h", "1d", "7d", "30d", "90d", "180d", "365d", "730d", "1825d")
 #: The largest values that a spec accepts.
@@ -64,14 +70,20 @@ class Reliability:
     #: Share of a page's bits that soft sensing finds between its outermost references, 0 to 1; `None` for a model
     #: without voltages (`rber.table`).
     susceptible: NDArray[np.float64] | None
-    #: One row per read level: `level`, `rber_max` (the level decodes every RBER below), `sense_us`, `transfer_us`,
-    #: `decode_us`, and the latency of a page read on an idle drive, with command and off-chip path: `direct_us` when
-    #: the first try uses this level, `full_us` and `incremental_us` for all tries from level 1 up, by `ecc.retry`.
+    #: One row per read level: `level`, `rber_max` (the level decodes every RBER below; with the levels of a code, at a
+    #: Gaussian boundary), `sense_us`, `transfer_us`, `decode_us`, and the latency of a page read on an idle drive, with
+    #: command and off-chip path: `direct_us` when the first try uses this level, `full_us` and `incremental_us` for all
+    #: tries from level 1 up, by `ecc.retry`.
     levels: Columns
 
     def __repr__(self) -> str:
         shape = f"{len(self.kinds)} page kinds x {len(self.retention_s)} ages x {len(self.pe_cycles)} P/E cycles"
         return f"<Reliability of {shape}: RBER {self.rber.min():.2e} to {self.rber.max():.2e}>"
+
+    @property
+    def has_code(self) -> bool:
+        """Whether the read levels are those of a code (`ecc.levels.codec`)."""
+        return "codec" in json.loads(self.spec.canonical_json())["ecc"]["levels"]
 
     @property
     def columns(self) -> Columns:

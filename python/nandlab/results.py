@@ -68,6 +68,8 @@ class Measured(Record, frozen=True):
     """Page operations per second of wall time, from the first request on."""
     peak_rss_mb: float
     """Peak resident memory of the process, in megabytes."""
+    dropped_bytes: int = 0
+    """Bytes of an unfinished record at the end of a recording that was played; they were dropped."""
 
 
 @dataclass(repr=False)

@@ -105,6 +105,10 @@ def show_reliability(found: Reliability, console: Console, *, susceptible: bool 
         times = (f"{float(levels[key][at]):,.6g}" for key in keys)
         table.add_row(str(levels["level"][at]), f"{limit:g}", *times)
     console.print(table)
+    if found.has_code:
+        from nandlab.rber import LEVELS_OF_A_CODE
+
+        console.print(LEVELS_OF_A_CODE)
     if found.published is not None:
         _published(found.published, console)
 

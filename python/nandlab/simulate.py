@@ -342,6 +342,7 @@ class _Worker(threading.Thread):
             requests_per_s=round(self.report["requests"] / running, 3),
             page_ops_per_s=round(operations / running, 3),
             peak_rss_mb=0.0,
+            dropped_bytes=core.dropped_bytes() if isinstance(core, _core.Replay) else 0,
         )
         result = RunResult.from_core(ended, self._run_name, measured)
         # The peak includes the memory of the result.

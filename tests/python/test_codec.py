@@ -59,7 +59,7 @@ def test_a_measurement_does_not_depend_on_threads_or_interruptions(measured, tmp
     assert 0 < third.parts_done < again.parts_done
     fourth = whole(tmp_path / "b")
     assert fourth.parts_done == 0 and fourth.parts_kept == len(lines) - 1
-    with pytest.raises(nandlab.OutputError, match="frames of another code, placement or seed"):
+    with pytest.raises(nandlab.OutputError, match="frames of another code, placement, seed or number of iterations"):
         whole(tmp_path / "b", seed=2)
 
 
@@ -110,7 +110,7 @@ def test_the_command_measures_a_file_and_refuses_wrong_input(tmp_path, monkeypat
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["code"] == "8_9-2KiB"
     for arguments, said in (
-        (["7/8"], "no code of rate 7/8"),
+        (["7/8"], "no code of rate 7/8 with 4 KiB of data"),
         (["8/9", "--references", "0"], "expected numbers from 1 to 7"),
         (["8/9", "--references", "a"], "expected numbers from 1 to 7 separated by commas"),
         (["8/9", "--frames", "10"], "expected a number from 250"),
@@ -118,6 +118,8 @@ def test_the_command_measures_a_file_and_refuses_wrong_input(tmp_path, monkeypat
         (["8/9", "--spacing", "9"], "from 0.01 to 2"),
         (["8/9", "--placement", "mmi", "--spacing", "0.2"], "--spacing has no effect"),
         (["nothing.alist"], "nothing.alist"),
+        (["nothing.alist", "--size", "2KiB"], "--size has no effect with the file nothing.alist"),
+        (["mine.txt"], "a file whose name ends in .alist or .qc"),
     ):
         done = command("codec", *arguments)
         assert done.returncode == 2 and said in done.stderr, (arguments, done.stderr)
@@ -148,3 +150,24 @@ def test_ctrl_c_keeps_finished_parts(tmp_path):
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130 and "kept" in said
     assert path.read_text().count("\n") > 3
+
+
+def test_a_code_of_seven_bits_is_measured(tmp_path):
+    """Numbers of errors beyond the bits of a codeword ended in a panic of the channel."""
+    file = tmp_path / "hamming.alist"
+    columns = ["1", "2", "1 2", "3", "1 3", "2 3", "1 2 3"]
+    lists = [*(f"{column} 0 0"[:5] for column in columns), "1 3 5 7", "2 3 6 7", "4 5 6 7"]
+    file.write_text("\n".join(["7 3", "3 4", "1 1 2 1 2 2 3", "4 4 4", *lists]) + "\n")
+    found = nandlab.codec(file, references=[1], frames=PART, out=tmp_path / "out")
+    assert (found.bits, found.data_bits) == (7, 4) and found.mixture is not None
+    assert [errors for errors, _ in found.mixture.points] == list(range(1, 8))
+
+
+def test_the_levels_of_a_code_name_the_boundary_of_their_limits(tmp_path, command):
+    spec = tmp_path / "worn.toml"
+    spec.write_text('[drive]\npreset = "modern-tlc-1t"\n[reliability]\nrber = "vth-tlc"\n[ecc]\nlevels = "codec"\n')
+    done = command("reliability", spec)
+    assert done.returncode == 0, done.stderr
+    assert "at a Gaussian boundary" in done.stdout
+    done = command("reliability", spec, "--set", "ecc.levels=[{ rber_max = 0.01 }]")
+    assert "Gaussian" not in done.stdout

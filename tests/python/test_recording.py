@@ -6,6 +6,7 @@ import random
 import resource
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -213,8 +214,8 @@ def test_a_drive_goes_on_after_a_clean_end(spec, tmp_path, how):
         assert "in use" in refused
         before = server.drive.stat()
         if how == "stop":
+            # The answer comes when the next server can go on.
             server.drive.stop()
-            server.process.communicate(timeout=60)
         else:
             server.end(how)
     with Server(spec, tmp_path, *options) as server:
@@ -225,6 +226,62 @@ def test_a_drive_goes_on_after_a_clean_end(spec, tmp_path, how):
         assert found["power_losses"] == 0
         assert found["completed"] == before["completed"] + 2
         assert "goes on after" in server.end()
+
+
+def test_the_answer_to_stop_is_the_state_after_the_last_checkpoint(spec, tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    options = ["--speed", "max", "--data", data, "--replay-max", "1us"]
+    with Server(spec, tmp_path, *options) as server:
+        client = Client(server.path)
+        for lpn in range(40):
+            client.write(lpn * UNIT, random.Random(lpn).randbytes(UNIT))
+        before = server.drive.stat()
+        assert before["checkpoints"]["count"] == 0
+        stat = server.drive.stop()
+        assert stat["checkpoints"]["count"] == 1
+        assert stat["recording"]["bytes"] == (data / "session.rec").stat().st_size < before["recording"]["bytes"]
+        assert stat["completed"] == before["completed"] == 40
+        # The drive can be served again at once, while the first process writes its results.
+        (tmp_path / "again").mkdir()
+        with Server(spec, tmp_path / "again", *options) as other:
+            assert Client(other.path).read(0, UNIT) == random.Random(0).randbytes(UNIT)
+            assert other.drive.stat()["completed"] == 41
+
+
+def test_a_stop_that_takes_long_is_told_and_ends(tmp_path):
+    told = []
+    path = tmp_path / "drive.sock"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(os.fspath(live.orders_path(path)))
+        listener.listen()
+        with pytest.raises(OutputError, match="has not ended after 3 s"):
+            live.Drive(path).stop(timeout_s=2.5, waiting=told.append)
+    assert len(told) == 1 and told[0] >= 2
+
+
+def test_the_dropped_bytes_of_a_torn_recording_are_told(spec, tmp_path):
+    recording = tmp_path / "session.rec"
+    with Server(spec, tmp_path, "--speed", "max", "--record", recording) as server:
+        client = Client(server.path)
+        for lpn in range(8):
+            client.write(lpn * UNIT, random.Random(lpn).randbytes(UNIT))
+        server.end()
+    whole = recording.read_bytes()
+
+    def run(name):
+        words = [sys.executable, "-m", "nandlab", "run", recording, "--out", tmp_path / name]
+        return subprocess.run([str(word) for word in words], capture_output=True, text=True, check=True).stderr
+
+    assert "dropped" not in run("a")
+    assert json.loads((tmp_path / "a" / "sim.json").read_text())["dropped_bytes"] == 0
+    recording.write_bytes(whole[:-5])
+    torn = run("b")
+    dropped = json.loads((tmp_path / "b" / "sim.json").read_text())["dropped_bytes"]
+    assert dropped > 0 and f"its last {dropped} bytes were dropped" in torn
+    # The record that was torn is the end of the session; the requests before it are those of the whole recording.
+    (tmp_path / "cut.rec").write_bytes(whole[: len(whole) - 5 - dropped])
+    assert simulate.replay(tmp_path / "cut.rec").summary_text == simulate.replay(recording).summary_text
 
 
 def test_a_saved_drive_goes_on_without_what_was_recorded_before(spec, tmp_path):

@@ -35,6 +35,12 @@ pub struct Shipped {
     pub equidistant: [f64; REFERENCES_MAX],
     /// The same for references that give most information.
     pub most_informative: [f64; REFERENCES_MAX],
+    /// How far the difficulty is off at each boundary of `equidistant`: the raw bit error rate of hard decisions that are
+    /// as difficult as the channel there, divided by [`Shipped::boundary`]. What the difficulty predicts of a channel with
+    /// as many references is off by about as much.
+    pub equidistant_residual: [f64; REFERENCES_MAX],
+    /// The same for `most_informative`.
+    pub most_informative_residual: [f64; REFERENCES_MAX],
 }
 
 impl Shipped {
@@ -123,6 +129,8 @@ pub static SHIPPED: [Shipped; 4] = [
         certainty: 0.082,
         equidistant: [0.00809, 0.01036, 0.01258, 0.01459, 0.01631, 0.01764, 0.01864],
         most_informative: [0.00809, 0.01447, 0.01718, 0.01833, 0.01894, 0.01926, 0.01955],
+        equidistant_residual: [1.0, 1.0053, 1.012, 1.012, 1.0183, 1.0143, 1.0163],
+        most_informative_residual: [1.0, 0.9939, 1.0226, 0.9904, 0.9933, 0.9759, 0.9815],
     },
     Shipped {
         rate: "8/9",
@@ -163,6 +171,8 @@ pub static SHIPPED: [Shipped; 4] = [
         certainty: 0.093,
         equidistant: [0.00761, 0.00977, 0.01202, 0.01399, 0.01564, 0.01700, 0.01787],
         most_informative: [0.00761, 0.01384, 0.01659, 0.01775, 0.01834, 0.01872, 0.01895],
+        equidistant_residual: [1.0, 1.0019, 1.0174, 1.016, 1.0183, 1.0163, 1.0096],
+        most_informative_residual: [1.0, 0.9869, 1.0275, 0.9927, 0.9953, 0.9808, 0.9832],
     },
     Shipped {
         rate: "16/17",
@@ -203,6 +213,8 @@ pub static SHIPPED: [Shipped; 4] = [
         certainty: 0.122,
         equidistant: [0.00323, 0.00437, 0.00558, 0.00673, 0.00781, 0.00860, 0.00918],
         most_informative: [0.00323, 0.00665, 0.00829, 0.00899, 0.00934, 0.00959, 0.00968],
+        equidistant_residual: [1.0, 1.0077, 1.019, 1.0175, 1.0335, 1.0222, 1.0194],
+        most_informative_residual: [1.0, 0.9892, 1.0338, 0.9888, 0.9894, 0.9738, 0.9705],
     },
     Shipped {
         rate: "16/17",
@@ -243,6 +255,8 @@ pub static SHIPPED: [Shipped; 4] = [
         certainty: 0.143,
         equidistant: [0.00292, 0.00398, 0.00509, 0.00619, 0.00724, 0.00809, 0.00873],
         most_informative: [0.00292, 0.00616, 0.00784, 0.00849, 0.00887, 0.00909, 0.00923],
+        equidistant_residual: [1.0, 1.0061, 1.0097, 1.0075, 1.0247, 1.0237, 1.0298],
+        most_informative_residual: [1.0, 0.9805, 1.0427, 0.9853, 0.9941, 0.9709, 0.9753],
     },
 ];
 
@@ -303,6 +317,19 @@ mod tests {
             assert!(squares(code.certainty - 1e-3) > least && squares(code.certainty + 1e-3) > least);
             let worst = errors(code.certainty).into_iter().fold(0.0, |max: f64, error| max.max(error.abs()));
             assert!(worst < 0.042, "{} {}: {worst}", code.rate, code.data_bytes);
+            let residuals: Vec<f64> = [&code.equidistant_residual, &code.most_informative_residual]
+                .into_iter()
+                .flat_map(|of| of[1..].iter().map(|residual| residual.ln()))
+                .collect();
+            for (residual, error) in residuals.iter().zip(errors(code.certainty)) {
+                assert!(
+                    (residual - error).abs() < 1e-4,
+                    "{} {}: {residual} {error}",
+                    code.rate,
+                    code.data_bytes
+                );
+            }
+            assert_eq!((code.equidistant_residual[0], code.most_informative_residual[0]), (1.0, 1.0));
             // Mutual information alone is off by far more.
             assert!(squares(0.0) > 8.0 * least, "{} {least}", squares(0.0));
         }

@@ -71,7 +71,7 @@ impl AnyDrive {
         let oracle = verify.then(|| Oracle::of(&spec.drive));
         let taps = Taps::new(oracle, (operations > 0).then(|| Timeline::new(operations)));
         let explain = spec.output.explain;
-        let taps = if explain > 0 { taps.with(Explainer::new(explain)) } else { taps };
+        let taps = if explain > 0 { taps.explaining(Explainer::new(explain)) } else { taps };
         let taps = observe(taps);
         Ok(if taps.is_empty() {
             Self::Plain(Box::new(Drive::build(spec, policies, NoProbe)?))
@@ -106,7 +106,7 @@ impl AnyDrive {
     }
 
     pub(crate) fn explainer(&self) -> Option<&Explainer> {
-        self.taps()?.observer()
+        self.taps()?.explainer()
     }
 
     pub(crate) fn timeline(&self) -> Option<&Timeline> {

@@ -42,11 +42,12 @@ impl Codec {
                 None => {
                     let all: Vec<String> = SHIPPED
                         .iter()
-                        .map(|code| format!("{} of {} bytes", code.rate, code.data_bytes))
+                        .map(|code| format!("{} with {} KiB", code.rate, code.data_bytes / 1024))
                         .collect();
                     return Err(RunError::new_err(format!(
-                        "no code of rate {rate} and {data_bytes} data bytes is shipped\n  remedy: choose one of {}, or give a \
-                         file",
+                        "no code of rate {rate} with {} KiB of data comes with nandlab\n  remedy: choose one of {}, or give a \
+                         file whose name ends in .alist or .qc",
+                        f64::from(data_bytes) / 1024.0,
                         all.join(", ")
                     )));
                 }

@@ -137,6 +137,11 @@ impl Replay {
         Ok(out)
     }
 
+    /// Bytes of a torn tail of the recording, which were dropped; known when the session has been played.
+    fn dropped_bytes(&mut self) -> u64 {
+        self.played.get_mut().map_or(0, |played| played.recording.torn())
+    }
+
     fn result(&mut self, py: Python<'_>) -> PyResult<Outcome> {
         let played = self.played.get_mut().map_err(|_| RunError::new_err(OVER))?;
         let is_stopped = played.last == Some(Event::Stop);

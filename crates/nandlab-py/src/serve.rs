@@ -31,6 +31,10 @@ pub(crate) fn serve(
     linux::serve(py, spec, linux::Wanted::of(options)?, ready, notice)
 }
 
+/// The number of slow requests that a snapshot for the window explains.
+#[cfg(unix)]
+pub(crate) const EXPLAINED: u32 = 3;
+
 /// Serves a drive on Linux.
 #[cfg(not(target_os = "linux"))]
 #[pyfunction]
@@ -46,7 +50,7 @@ pub(crate) fn serve(
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use super::{Outcome, RunError, Spec, failure_text};
+    use super::{EXPLAINED, Outcome, RunError, Spec, failure_text};
     use crate::replay::other_version;
     use crate::simulation::outputs;
     use nandlab::base::units::Span;
@@ -66,9 +70,6 @@ mod linux {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
     use std::time::Duration;
-
-    /// The number of slow requests that a snapshot for the window explains.
-    const EXPLAINED: u32 = 3;
 
     /// With `--spin` the server polls when the next event is at most this far away.
     const SPIN: Span = Span::from_ns(10_000_000);
@@ -323,16 +324,19 @@ mod linux {
                 Err(error) => return Err(error.to_string()),
             }
         }
-        let stat = server.stat(&mut drive)?.to_string();
-        drive.end(server.now())?;
-        let outcome = wanted.results.then(|| {
+        // What its last checkpoint has left belongs to the state at the end.
+        let stat = drive.end(server.now()).and_then(|()| server.stat(&mut drive));
+        let outcome = (wanted.results && stat.is_ok()).then(|| {
             let spec_hash = spec.loaded.hash();
             let facts = RunFacts { complete: true, spec_hash: spec_hash.clone(), ..RunFacts::default() };
             let pts = drive.pts().cloned();
             let outputs = outputs(drive.drive_mut(), &facts, pts.as_ref(), None);
             Outcome { outputs, spec_toml: spec.loaded.to_toml(), spec_hash }
         });
-        Ok((stat, outcome))
+        // From now on another server can go on with the drive.
+        drop(drive);
+        server.answer_stop(&stat);
+        Ok((stat?.to_string(), outcome))
     }
 
     pub(super) fn serve(

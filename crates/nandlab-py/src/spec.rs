@@ -308,14 +308,20 @@ pub(crate) fn policies(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
 }
 
 /// Bytes of memory and of address space that a run takes, and a remedy with the keys that reduce the memory; with `serve`
-/// those of the drive when it is served, without the data of its clients.
+/// those of the drive when it is served, without the data of its clients, and with `explain` with what explains its requests.
 #[pyfunction]
-#[pyo3(signature = (spec, verify=false, serve=false))]
-pub(crate) fn memory_needed(spec: &Spec, verify: bool, serve: bool) -> (u64, u64, &'static str) {
+#[pyo3(signature = (spec, verify=false, serve=false, explain=false))]
+pub(crate) fn memory_needed(
+    spec: &Spec,
+    verify: bool,
+    serve: bool,
+    explain: bool,
+) -> (u64, u64, &'static str) {
     let spec = &spec.loaded.spec;
     #[cfg(unix)]
     if serve {
-        let [resident, reserved] = nandlab_live::simulated::Simulated::memory(spec);
+        let [resident, reserved] =
+            nandlab_live::simulated::Simulated::memory(spec, explain.then_some(crate::serve::EXPLAINED));
         return (
             resident,
             reserved,
@@ -323,7 +329,7 @@ pub(crate) fn memory_needed(spec: &Spec, verify: bool, serve: bool) -> (u64, u64
         );
     }
     #[cfg(not(unix))]
-    let _ = serve;
+    let _ = (serve, explain);
     let memory = Memory::of(spec, verify);
     (memory.total(), Memory::reserved(spec, verify).total(), memory.remedy())
 }

@@ -19,11 +19,11 @@ pub mod power_loss;
 pub mod probe;
 pub mod read_levels;
 pub mod reclaim;
-pub mod slc;
 pub mod refresh;
 pub mod report;
 pub mod runner;
 pub mod sched;
+pub mod slc;
 pub mod write_cache;
 
 pub use nandlab_base::spec;

@@ -30,7 +30,7 @@ nandlab codec mine.alist --references 1,3 --placement mmi
 """,
     )
     parser.add_argument("code", metavar="CODE", help="A rate, or a file with a parity-check matrix.")
-    parser.add_argument("--size", default="4KiB", metavar="SIZE", help="Data of a codeword: 4KiB when absent, or 2KiB.")
+    parser.add_argument("--size", metavar="SIZE", help="Data of a codeword: 4KiB when absent, or 2KiB; not for a file.")
     parser.add_argument(
         "--references",
         default="1,3,7",
@@ -70,12 +70,14 @@ def codec(options: argparse.Namespace) -> End:
     check_workers(options.workers, None)
     if options.placement == "mmi" and options.spacing is not None:
         raise OutputError("--spacing has no effect with --placement mmi\n  remedy: leave one of them out")
+    if options.size is not None and options.code.endswith((".alist", ".qc")):
+        raise OutputError(f"--size has no effect with the file {options.code}\n  remedy: leave it out")
     spacing = None if options.placement == "mmi" else options.spacing if options.spacing is not None else 0.25
     try:
         with CountProgress("codec", stop, bar=not options.json) as shown:
             result = nandlab.codec(
                 options.code,
-                size=_size(options.size),
+                size=_size(options.size or "4KiB"),
                 references=_listed(options.references),
                 spacing=spacing,
                 frames=options.frames,

@@ -11,7 +11,7 @@ from typing import Any
 
 from nandlab import live, units
 from nandlab.cli.app import End, Parser
-from nandlab.cli.output import say, say_data
+from nandlab.cli.output import fail, say, say_data
 from nandlab.cli.quantities import nanoseconds
 from nandlab.errors import OutputError
 
@@ -22,7 +22,7 @@ _ORDERS = {
     "restore": "Power returns: show the recovery, what the capacitor saved, and what is lost.",
     "detect": "Begin a detection of the dirty budget.",
     "save": "Save a drive with a folder of --data, so that its next server begins soon, however long the session was.",
-    "stop": "End the server, and show its results.",
+    "stop": "End the server, and show its results when the drive is saved and can be served again.",
 }
 #: The most ranges of lost bytes that are listed.
 _LISTED_MAX = 20
@@ -113,6 +113,8 @@ def _give(order: str, options: argparse.Namespace) -> End:
     if getattr(options, "in_recovery", None) is not None:
         after_ns = nanoseconds("--in-recovery", options.in_recovery, at_least=0)
         result = drive.cut(in_recovery_s=after_ns * 1e-9)
+    elif order == "stop":
+        result = drive.stop(waiting=lambda waited_s: fail(f"note: {waited_s:.0f} s: the drive is being saved"))
     else:
         result = getattr(drive, order)()
     if options.json or order == "smart":

@@ -155,6 +155,11 @@ def _played(
         if reading is not None:
             reading(console)
         show_run(result, console)
+    if result.sim.dropped_bytes:
+        fail(
+            f"note: {options.spec} ends within a record: its last {units.count(result.sim.dropped_bytes)} bytes were "
+            "dropped (sim.json: dropped_bytes)"
+        )
     if not result.complete:
         if simulate.is_recording(options.spec) and not stopped:
             fail(

@@ -174,7 +174,7 @@ def serve(options: argparse.Namespace) -> End:
         spec = spec.with_([f"power.cut_after_requests={options.cut_after}"])
     settings = json.loads(spec.canonical_json())
     _check(settings, options)
-    needed = memory.check(spec, serve=True)
+    needed = memory.check(spec, serve=True, explain=options.http is not None and not options.no_explain)
     if "workload" in settings:
         fail("note: the workload of the spec is not used: the clients make the requests")
     path = options.socket or live.folder() / f"{options.spec.stem}.sock"

@@ -52,6 +52,9 @@ def read(sources: Sequence[Source], sets: Sets, *, anew: bool) -> list[Given]:
             "  remedy: name run folders (of `nandlab run --out`) or specs, the baseline first, such as out/greedy "
             "out/fifo,\n    or a spec and overrides of it, such as SPEC.toml gc.victim=fifo"
         )
+    if isinstance(sources[0], Mapping):
+        # Nothing is before it whose keys it could override.
+        sources = [load(sources[0]), *sources[1:]]
     arguments = set_arguments(sets)
     anew = anew or bool(arguments)
     given = []

@@ -321,9 +321,9 @@ def compare(
 ) -> Comparison:
     """Compare two or more runs; the first is the baseline.
 
-    `runs` are run folders, paths or texts of specs, `Spec`s, or `RunResult`s. Each but the first may also be overrides
-    of the first: `"gc.victim=fifo,drive.op=0.1"`, or a mapping such as `{"gc.victim": "fifo"}`. Finished runs are
-    compared as they are, specs are run.
+    `runs` are run folders, paths or texts of specs, `Spec`s, or `RunResult`s. The first may also be a mapping with a
+    whole spec (see `load`), and each of the others overrides of the first: `"gc.victim=fifo,drive.op=0.1"`, or a mapping
+    such as `{"gc.victim": "fifo"}`. Finished runs are compared as they are, specs are run.
 
     With `seeds`, the spec of each is run with so many seeds (1 to 10,000): that of the first, and the following ones.
     `sets` overrides keys of all specs. `one_at_a_time` also changes each key that differs alone, in the baseline and in

@@ -176,7 +176,7 @@ def codec(
 
     Args:
         code: The rate of a code that comes with nandlab (`8/9`, `16/17`), or a file (`.alist`, `.qc`).
-        size: Data bytes of a codeword of a code that comes with nandlab.
+        size: Data bytes of a codeword of a code that comes with nandlab; without effect for a file.
         references: Numbers of read references, from 1 to 7.
         spacing: Distance of neighbouring references in standard deviations; `None` for those with the most information.
         frames: Frames at each point.
@@ -289,7 +289,7 @@ def _mixed(
     middle = bits * boundary
     step = max(round(middle / 80), 1)
     numbers = [round(middle) + at * step for at in range(-8, 33)]
-    asked = [(At(1, 0.0, errors), frames) for errors in numbers if errors > 0]
+    asked = [(At(1, 0.0, errors), frames) for errors in numbers if 0 < errors <= bits]
     found = parts.measure(asked, report)
     # Where failures are rare, more frames: down to the first number of errors at which these do not show enough either.
     for at, _ in reversed(asked):

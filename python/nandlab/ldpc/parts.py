@@ -77,7 +77,7 @@ class Parts:
         lines = self._path.read_text(encoding="utf-8").splitlines(keepends=True)
         if not lines or lines[0].rstrip("\n") != head:
             raise OutputError(
-                f"{self._path}: these are the frames of another code, placement or seed\n"
+                f"{self._path}: these are the frames of another code, placement, seed or number of iterations\n"
                 "  remedy: choose another --out, or remove the folder"
             )
         whole = 0

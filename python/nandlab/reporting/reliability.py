@@ -140,6 +140,10 @@ def _levels(of: Reliability) -> Listing:
         "Latency of a page read on an idle drive in \u00b5s: at once, or from level 1 with ecc.retry full or "
         "incremental."
     )
+    if of.has_code:
+        from nandlab.rber import LEVELS_OF_A_CODE
+
+        caption = f"{caption} {LEVELS_OF_A_CODE}"
     return Listing(heads, rows, caption=caption, numbers=frozenset(range(1, len(heads))), label="Read levels")
 
 

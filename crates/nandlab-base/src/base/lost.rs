@@ -80,6 +80,9 @@ pub struct Recovered<'a> {
     pub destroyed: &'a [(Lpn, u64)],
     /// Returns the content of a unit.
     pub content: &'a dyn Fn(Lpn) -> Content,
+    /// The units of which this may differ from the newest write or deallocation that the drive has admitted, some of them
+    /// several times; `None`: any unit.
+    pub changed: Option<&'a [Lpn]>,
 }
 
 value! { Promise enum { Covered, Acknowledged, InFlight } }

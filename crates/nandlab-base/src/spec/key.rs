@@ -206,13 +206,30 @@ pub struct Table {
     pub one_of: &'static [OneOf],
     /// Sections whose choices are not listed as policies.
     pub without_policies: &'static [&'static str],
+    /// What the program does not model, although a reader may look for it.
+    pub absent: &'static [Absent],
     /// A key and a value as an example of `--set`.
     pub example: &'static str,
     /// A key and a table as an example of `--set`.
     pub table_example: &'static str,
 }
 
+/// Names that a reader may try for something that the program does not model.
+#[derive(Clone, Copy, Debug)]
+pub struct Absent {
+    /// Names of sections, keys or choices.
+    pub names: &'static [&'static str],
+    /// What there is instead, as a remedy.
+    pub instead: &'static str,
+}
+
 impl Table {
+    /// The error for a name that stands for something that is not modelled: message and remedy.
+    pub(super) fn absent(absent: &'static [Absent], name: &str) -> Option<(&'static str, String)> {
+        let of = absent.iter().find(|of| of.names.contains(&name))?;
+        Some(("not modelled", format!("{}; see docs/explanation/not-modelled.md", of.instead)))
+    }
+
     /// All keys.
     pub fn keys(&self) -> impl Iterator<Item = &'static Key> + use<> {
         self.keys.iter().copied().flatten()

@@ -222,7 +222,8 @@ impl Layers {
                 }
             }
         }
-        let mut reader = Reader { outside: Some(&self.outside), ..Reader::default() };
+        let absent = self.table.absent;
+        let mut reader = Reader { outside: Some(&self.outside), absent, ..Reader::default() };
         let val = reader.read(&key.kind, &node, key.path);
         for issue in reader.issues {
             let line = location.line.map(|line| if issue.line > 0 { issue.line } else { line });
@@ -352,6 +353,9 @@ fn set_location(rank: usize) -> Location {
 
 /// Message and remedy for a path that is not the path of a key.
 fn unknown_key(table: &Table, path: &str) -> (&'static str, String) {
+    if let Some(error) = path.split('.').find_map(|name| Table::absent(table.absent, name)) {
+        return error;
+    }
     let names = |section: &str| table.of_section(section).map(Key::name).collect::<Vec<_>>().join(", ");
     let known = |section: &str| table.sections().into_iter().find(|s| !s.is_empty() && *s == section);
     if let Some((section, name)) = path.split_once('.')

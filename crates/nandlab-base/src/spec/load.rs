@@ -70,7 +70,7 @@ fn read_file(key: &'static str, file: &FileOf, values: &mut Resolved, layers: &m
 
 #[cfg(test)]
 mod tests {
-    use super::super::key::{Key, key};
+    use super::super::key::{Absent, Key, key};
     use super::super::kind::ValueKind;
     use super::super::section::{Choices, Section};
     use super::super::show::to_toml;
@@ -106,6 +106,7 @@ mod tests {
         exclusive: &[],
         one_of: &[],
         without_policies: &[],
+        absent: &[Absent { names: &["toaster", "ajar"], instead: "use a kettle" }],
         example: "kettle.litres=3",
         table_example: "kettle.lid={shut={}}",
     };
@@ -137,5 +138,23 @@ mod tests {
             unknown.contains("did you mean kettle.litres? [kettle] has: litres, after, lid, like"),
             "{unknown}"
         );
+    }
+
+    #[test]
+    fn what_is_not_modelled_is_told_by_its_name() {
+        let remedy = "use a kettle; see docs/explanation/not-modelled.md";
+        for (text, place) in [
+            ("[toaster]\nslices = 2\n", "k.toml:1: toaster"),
+            ("[kettle]\ntoaster = 2\n", "k.toml:2: kettle.toaster"),
+        ] {
+            let error = read(text, &[]).unwrap_err();
+            assert_eq!(error, format!("{place}: not modelled\n  remedy: {remedy}"));
+        }
+        let choice = read("[kettle]\nlid = \"ajar\"\n", &[]).unwrap_err();
+        assert!(
+            choice
+                .starts_with(&format!("k.toml:2: kettle.lid: \"ajar\" is not modelled\n  remedy: {remedy}"))
+        );
+        assert!(choice.ends_with("; choices: \"open\", \"shut\""), "{choice}");
     }
 }

@@ -25,7 +25,7 @@ mod show;
 pub use crate::{choices, params, section};
 pub use check::{Check, Rule};
 pub use error::{SpecError, SpecErrors};
-pub use key::{Content, FileOf, Follows, Key, OneOf, Preset, Table, Unreadable, When, key};
+pub use key::{Absent, Content, FileOf, Follows, Key, OneOf, Preset, Table, Unreadable, When, key};
 pub use kind::{Param, Payload, Policy, Val, ValueKind};
 pub use kinds::*;
 pub use lines::{Step, key_lines};

@@ -1,6 +1,7 @@
 //! Reads a TOML value as a checked value of a kind.
 
 use super::error::nearest;
+use super::key::{Absent, Table};
 use super::kind::{Param, Payload, Policy, SIZES_MAX, Val, ValueKind, choices};
 use super::layers::SUGGESTIONS_MAX;
 use super::node::{Field, Node, Raw, expected, parse_value, shorten};
@@ -24,6 +25,8 @@ pub(super) struct Reader<'a> {
     pub(super) issues: Vec<Issue>,
     /// The choices from outside; `None` for defaults, which name none.
     pub(super) outside: Option<&'a Outside>,
+    /// What the program does not model.
+    pub(super) absent: &'static [Absent],
 }
 
 impl Reader<'_> {
@@ -214,6 +217,10 @@ impl Reader<'_> {
             if outside.is_some_and(|outside| outside.accepts_unloaded) && is_policy_name(name) {
                 let params = given.map(|given| Box::new(Val::Unchecked(given.toml(), given.json())));
                 return Some(Val::Tag(leaked(name), params));
+            }
+            if let Some((message, remedy)) = Table::absent(self.absent, name) {
+                let message = format!("\"{name}\" is {message}");
+                return self.issue(path, line, message, format!("{remedy}; choices: {}", choices(&all())));
             }
             let message = format!("unknown value \"{}\"", shorten(name));
             let meant = nearest(name, all().iter().map(|p| p.name));

@@ -72,7 +72,7 @@ impl<'a> Lines<'a> {
                 format!("the file ends before {what}"),
                 "the file may be cut short: write or load it again",
             )
-            .at(self.number));
+            .at(self.number.max(1)));
         };
         line.split_ascii_whitespace()
             .map(|text| number(text).map_err(|error| error.at(self.number)))

@@ -244,6 +244,8 @@ pub struct Server {
     /// The listener for orders.
     orders: Option<Listener>,
     orderers: Slots<Orderer>,
+    /// Those that have stopped the server, who are answered at the end.
+    stoppers: Vec<Orderer>,
     /// Lines that programs have acknowledged.
     acks: Option<Acks>,
     /// Where snapshots go.
@@ -297,6 +299,7 @@ impl Server {
             opens_at: None,
             orders: None,
             orderers: Slots::new(),
+            stoppers: Vec::new(),
             acks: None,
             publisher: None,
             connections: Slots::new(),
@@ -387,6 +390,15 @@ impl Server {
         let mut stat = backend.order(self.now, Order::Stat)?;
         self.add_own(&mut stat, backend.pace());
         Ok(stat)
+    }
+
+    /// Answers those who have stopped the server, when the backend has ended too.
+    pub fn answer_stop(&mut self, answer: &Result<Value, String>) {
+        for mut orderer in self.stoppers.drain(..) {
+            orderer.answer(&answer_of(answer));
+            // Nothing more can be done for a connection that does not take its answer.
+            orderer.send();
+        }
     }
 
     /// Adds to the state of the backend what the server knows.
@@ -686,11 +698,15 @@ impl Server {
         let Some(mut orderer) = self.orderers.remove(key) else { return Ok(()) };
         let mut is_well = orderer.receive();
         while let Some(line) = orderer.next() {
-            let answer = self.order(line, backend)?;
-            orderer.answer(&match answer {
-                Ok(answer) => json!({ "ok": answer }),
-                Err(text) => json!({ "error": text }),
-            });
+            if line == Line::Stop {
+                self.begin_to_stop(self.now)?;
+                // What it sends further is not looked at. The kernel would report it again and again.
+                let _ = epoll::delete(&self.epoll, &orderer.socket);
+                self.stoppers.push(orderer);
+                return Ok(());
+            }
+            let answer = self.order(line, backend);
+            orderer.answer(&answer_of(&answer));
         }
         is_well = orderer.send() && is_well;
         if is_well {
@@ -707,16 +723,11 @@ impl Server {
         Ok(())
     }
 
-    fn order(&mut self, line: Line, backend: &mut impl Backend) -> Result<Result<Value, String>, ServeError> {
-        Ok(match line {
-            Line::Unknown => {
+    fn order(&mut self, line: Line, backend: &mut impl Backend) -> Result<Value, String> {
+        match line {
+            Line::Stop | Line::Unknown => {
                 Err("unknown order: it is stat, smart, state, cut, restore, cut-in-recovery, detect, save, mark or stop"
                     .to_owned())
-            }
-            Line::Stop => {
-                let stat = self.stat(backend);
-                self.begin_to_stop(self.now)?;
-                stat
             }
             Line::Order(Order::Stat) => self.stat(backend),
             Line::Mark(text) => backend.order(self.now, Order::Mark(&text)),
@@ -729,7 +740,7 @@ impl Server {
                 }
                 outcome
             }
-        })
+        }
     }
 
     /// Receives once what a client has sent.
@@ -919,6 +930,14 @@ impl Server {
         }
         interest.set(EventFlags::OUT, session.unsent() > 0);
         if connection.watch(&self.epoll, key, interest) { Ok(()) } else { self.close(key) }
+    }
+}
+
+/// The line that answers an order.
+fn answer_of(answer: &Result<Value, String>) -> Value {
+    match answer {
+        Ok(answer) => json!({ "ok": answer }),
+        Err(text) => json!({ "error": text }),
     }
 }
 

@@ -374,11 +374,21 @@ impl Probe for Data {
     }
 
     fn on_power_loss(&mut self, lost: &[Lost], recovered: &Recovered<'_>) {
-        for (newest, lpn) in self.newest.iter_mut().zip(0..) {
-            *newest = match (recovered.content)(Lpn(lpn)) {
-                nandlab::base::lost::Content::Write(version) => version,
-                _ => 0,
-            };
+        let version = |lpn| match (recovered.content)(lpn) {
+            nandlab::base::lost::Content::Write(version) => version,
+            _ => 0,
+        };
+        match recovered.changed {
+            Some(changed) => {
+                changed.iter().filter(|lpn| lpn.0 < recovered.units).for_each(|&lpn| {
+                    self.newest[lpn.index()] = version(lpn);
+                });
+                assert!(self.newest.iter().zip(0..).all(|(&newest, lpn)| newest == version(Lpn(lpn))));
+            }
+            None => {
+                let lpns = (0..).map(Lpn);
+                self.newest.iter_mut().zip(lpns).for_each(|(newest, lpn)| *newest = version(lpn));
+            }
         }
         self.lost.clear();
         self.lost.extend_from_slice(lost);

@@ -167,12 +167,13 @@ impl Simulated {
     /// Estimated upper bounds of the memory and of the address space that the drive of a spec takes when it is served, in
     /// bytes, without the data that clients write. They may write every unit and cut the power at any time, whatever the
     /// spec's workload is.
-    pub fn memory(spec: &Spec) -> [u64; 2] {
+    pub fn memory(spec: &Spec, explain: Option<u32>) -> [u64; 2] {
         let mut spec = spec.clone();
         (spec.workload, spec.power.cut_after_requests) = (None, u64::MAX);
         let geometry = spec.geometry();
         let (units, versions) = (geometry.logical_units.into(), geometry.units.into());
-        let observer = Data::bytes_max(units) + Contents::bytes_max(units, versions);
+        let explainer = explain.filter(|&slowest| slowest > 0).map_or(0, Explainer::bytes);
+        let observer = Data::bytes_max(units) + Contents::bytes_max(units, versions) + explainer;
         [Memory::of(&spec, false), Memory::reserved(&spec, false)]
             .map(|memory| memory.total().saturating_add(observer))
     }
@@ -189,7 +190,7 @@ impl Simulated {
         let contents = Contents::new(units.into(), geometry.unit_bytes, options.memory_max, folder);
         let taps = Taps::default().with(Data::new(units, contents));
         let taps = match options.explain {
-            Some(slowest @ 1..) => taps.with(Explainer::new(slowest)),
+            Some(slowest @ 1..) => taps.explaining(Explainer::new(slowest)),
             _ => taps,
         };
         let mut drive = Box::new(Drive::with_probe(spec, taps));
@@ -555,7 +556,7 @@ impl Simulated {
     fn power_is_back(&mut self) {
         self.is_off = false;
         self.next_cut = self.cut_every.map(|every| self.drive.now().saturating_add(every));
-        self.sweep();
+        self.sweep_if_worth_it();
     }
 
     /// The state of the drive and its results so far.

@@ -22,7 +22,7 @@ impl Simulated {
         if let Some(bins) = &mut self.since_snapshot {
             bins.iter_mut().for_each(Bins::clear);
         }
-        if let Some(explainer) = self.drive.probe_mut().observer_mut::<Explainer>() {
+        if let Some(explainer) = self.drive.probe_mut().explainer_mut() {
             explainer.take_slowest();
         }
     }
@@ -42,7 +42,7 @@ impl Simulated {
                 of.clear();
             }
         }
-        if let Some(explainer) = self.drive.probe_mut().observer_mut::<Explainer>() {
+        if let Some(explainer) = self.drive.probe_mut().explainer_mut() {
             snapshot.slowest = explainer.take_slowest();
             snapshot.parts = Default::default();
             for op in Op::ALL {
@@ -157,7 +157,7 @@ impl Simulated {
                 "programs": stats.suspensions.programs,
                 "erases": stats.suspensions.erases,
             },
-            "parts_ns": drive.probe().observer::<Explainer>().map(Explainer::parts_json),
+            "parts_ns": drive.probe().explainer().map(Explainer::parts_json),
             "losses": { "covered": losses[0], "acknowledged": losses[1], "in_flight": losses[2] },
         })
     }

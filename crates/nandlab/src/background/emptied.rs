@@ -32,7 +32,8 @@ impl Background {
     ) {
         let job = &self.jobs[lane.index()];
         let is_of_gc = job.cause() == Cause::Gc;
-        let goes_on = (is_of_gc || job.cause() == Cause::Fold) && self.waiting.is_empty() && !core.ends_wordlines();
+        let goes_on =
+            (is_of_gc || job.cause() == Cause::Fold) && self.waiting.is_empty() && !core.ends_wordlines();
         let before = core.emptied(lane).map(|emptied| emptied.superblock);
         let first = core.gathering_of_jobs(lane).next().and_then(|copy| copy.replaces);
         let waits = before.is_some() && before == first.map(|old| core.geometry().superblock_of(old));

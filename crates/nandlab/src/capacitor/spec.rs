@@ -215,7 +215,8 @@ choices! {
     }
 }
 
-pub(crate) const RULES: &[Rule] = &[energy, esr, temperatures, detections, flush_concurrency, flush_order, flush_mode];
+pub(crate) const RULES: &[Rule] =
+    &[energy, esr, temperatures, detections, flush_concurrency, flush_order, flush_mode];
 
 /// Eq. 1 must give an energy above 0, and a flush must take energy: a detection ends only when the capacitor is empty.
 fn energy(check: &mut Check<'_>) -> Option<()> {

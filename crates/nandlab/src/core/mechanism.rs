@@ -2,7 +2,6 @@
 
 use super::{Core, NextJob, Offline, Section, SectionKind, SnapshotError};
 use crate::base::geometry::{LaneId, Lpn, UnitId};
-use crate::ftl::UnitMap;
 use crate::probe::Probe;
 
 /// A mechanism of the controller. By default a method does nothing. The drive calls each method for all its mechanisms,
@@ -103,9 +102,9 @@ impl Rest {
 
 /// The drive as it was before a power loss.
 pub(crate) struct BeforeLoss<'a> {
-    /// The map.
-    pub(crate) map: &'a UnitMap,
-    /// The LPNs that the emergency flush has mapped to another unit; `map` has these units.
+    /// The LPNs that recovery has mapped to another unit, or to none, in ascending order.
+    pub(crate) changed: &'a [Lpn],
+    /// The LPNs that the emergency flush has mapped to another unit; to recovery they may be unchanged.
     pub(crate) remapped: &'a [Lpn],
 }
 

@@ -6,7 +6,7 @@ use crate::base::huge::Huge;
 use crate::base::policy::{PolicyError, PolicyFault, PolicySlot};
 use crate::base::units::Time;
 use crate::flash::{AgeStamp, Array, DEAD_LPN, ShapeId, Stamp, SuperblockState};
-use crate::ftl::{AllocatedUnit, Ftl, STREAMS_MAX, StreamId};
+use crate::ftl::{AllocatedUnit, Config, Ftl, STREAMS_MAX, StreamId};
 use crate::probe::Probe;
 use crate::sched::{Cause, FlashOp, NEVER, Slot, Transaction};
 use std::ops::{Deref, DerefMut};
@@ -207,10 +207,22 @@ impl<'a, P: Probe> Offline<'a, P> {
         self.0.ftl.restore_map(&mut self.0.array, entries);
     }
 
+    /// Maps some LPNs anew ([`Ftl::restore_changes`]).
+    pub(crate) fn restore_changes(&mut self, entries: &[(Lpn, u32)]) -> Vec<(Lpn, Option<UnitId>)> {
+        self.0.ftl.restore_changes(&mut self.0.array, entries)
+    }
+
+    /// Whether the victim policy remembers in which order the superblocks have become full.
+    pub(crate) fn picks_remember_order(&mut self) -> bool {
+        self.0.ftl.picks_remember_order()
+    }
+
     /// Erases a superblock whose lane has no list of free superblocks yet: it becomes free, or retires, when the lists
     /// are rebuilt.
     pub(crate) fn erase_unlisted(&mut self, superblock: SuperblockId) {
         let core = &mut *self.0;
+        // If the map was kept, its entries of this superblock are among those that change.
+        core.array.superblock_mut(superblock).valid = 0;
         core.array.erase(&core.geometry, superblock);
         let state = core.array.superblock_mut(superblock);
         let is_worn_out = state.pe_cycles >= core.room.endurance;
@@ -311,6 +323,18 @@ impl<'a, P: Probe> Offline<'a, P> {
         for superblock in &mut *self.0.array.superblocks {
             (superblock.valid, superblock.pins, superblock.linked) = (0, 0, 0);
         }
+    }
+
+    /// Power has returned, and the map is kept: drops the counts of pinned and linked units.
+    pub(crate) fn forget_pins(&mut self) {
+        for superblock in &mut *self.0.array.superblocks {
+            (superblock.pins, superblock.linked) = (0, 0);
+        }
+    }
+
+    /// Takes the map and the valid units away from the FTL, and gives them to a new one ([`Ftl::renewed`]).
+    pub(crate) fn renew_ftl(&mut self, config: Config) -> Ftl {
+        self.0.ftl.renewed(config, &self.0.geometry, &self.0.array)
     }
 
     /// Drops the state of the core that was in RAM only, and takes a `fresh` FTL. Returns the FTL from before.

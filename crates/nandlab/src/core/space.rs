@@ -515,7 +515,8 @@ impl<P: Probe> Core<P> {
 
     /// Whether a write waits until a fold has made room in a lane in SLC mode: a job is under way, or a fold can begin.
     pub(crate) fn waits_for_fold(&self, lane: LaneId) -> bool {
-        self.ftl.slc().is_some_and(|slc| slc.waits) && (self.has_job(lane) || self.oldest_cached(lane).is_some())
+        self.ftl.slc().is_some_and(|slc| slc.waits)
+            && (self.has_job(lane) || self.oldest_cached(lane).is_some())
     }
 
     /// Whether a lane can gain no more units: no superblock is being emptied, and none can be emptied with a gain.

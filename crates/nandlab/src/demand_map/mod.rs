@@ -535,20 +535,14 @@ impl Mapping {
         demand.trust_flash(&core.ftl().map);
         for tvpn in demand.numbers() {
             let lpn = demand.lpn_of(tvpn);
-            if old.has_changes(tvpn) || core.unit_of(lpn) != before.map.get(lpn) {
+            if old.has_changes(tvpn) || before.changed.binary_search(&lpn).is_ok() {
                 demand.pages[tvpn.index()].is_stale = true;
             }
         }
-        // The map of before the power loss has the units to which the flush has mapped these LPNs.
-        for &lpn in before.remapped {
+        let is_of_host = |lpn: &&Lpn| lpn.0 < core.geometry().logical_units;
+        for &lpn in before.remapped.iter().chain(before.changed.iter().filter(is_of_host)) {
             let tvpn = demand.page_of(lpn);
             demand.pages[tvpn.index()].is_stale = true;
-        }
-        for lpn in (0..core.geometry().logical_units).map(Lpn) {
-            if core.unit_of(lpn) != before.map.get(lpn) {
-                let tvpn = demand.page_of(lpn);
-                demand.pages[tvpn.index()].is_stale = true;
-            }
         }
         self.stale = demand.numbers().filter(|tvpn| demand.pages[tvpn.index()].is_stale).collect();
     }

@@ -10,7 +10,9 @@ use crate::base::policy::PolicySlot;
 use crate::capacitor::Budget;
 use crate::core::{self, Core};
 use crate::demand_map::Mapping;
-use crate::flash::{AgeClock, Array, Ecc, EccSpec, InitialAges, PageVariation, Reliability, ShapeId, StartLevel};
+use crate::flash::{
+    AgeClock, Array, Ecc, EccSpec, InitialAges, PageVariation, Reliability, ShapeId, StartLevel,
+};
 use crate::ftl::{self, Ftl};
 use crate::probe::Probe;
 use crate::sched::Timing;
@@ -65,7 +67,12 @@ pub(super) fn mapping<P: Probe>(spec: &Spec, policies: &Policies, core: &Core<P>
 
 /// The FTL of a drive with the flash array `array`.
 pub(super) fn ftl(spec: &Spec, policies: &Policies, geometry: &Geometry, array: &Array) -> Ftl {
-    let config = ftl::Config {
+    Ftl::new(ftl_config(spec, policies, geometry), geometry, array)
+}
+
+/// The configuration of the FTL of a drive.
+pub(super) fn ftl_config(spec: &Spec, policies: &Policies, geometry: &Geometry) -> ftl::Config {
+    ftl::Config {
         allocation: spec.ftl.allocation,
         levelling: spec.ftl.wear_levelling,
         victim: policies.victim(spec, geometry.lanes),
@@ -73,8 +80,7 @@ pub(super) fn ftl(spec: &Spec, policies: &Policies, geometry: &Geometry, array: 
         streams: streams(spec),
         slc: spec.has_slc_mode().then(|| spec.slc.share(&spec.drive, geometry)),
         flush_shape: if spec.flushes_in_slc_mode() { ShapeId::SLC } else { ShapeId::FIRST },
-    };
-    Ftl::new(config, geometry, array)
+    }
 }
 
 /// The share of the write cache that may be dirty.

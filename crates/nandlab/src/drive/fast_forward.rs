@@ -126,6 +126,7 @@ impl<P: Probe> Drive<P> {
         }
         let mut offline = Offline::new(&mut self.core);
         offline.wear(&gained);
+        self.losses.on_worn(&offline);
         for (pace, superblock) in self.pace.superblocks.iter_mut().zip(&*offline.flash().superblocks) {
             pace.0 = superblock.pe_cycles;
         }

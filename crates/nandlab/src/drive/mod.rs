@@ -390,7 +390,10 @@ impl<P: Probe> Drive<P> {
         }
         let placement = request.tag.placement;
         if placement > 0 && self.core.streams().host(placement).is_none() {
-            return Err(Refused::Placement { placement, placements: self.core.streams().by_placement().len() });
+            return Err(Refused::Placement {
+                placement,
+                placements: self.core.streams().by_placement().len(),
+            });
         }
         if self.path.host.requests.live() == 0 {
             self.core.set_state(State { is_idle: false, ..*self.core.state() });

@@ -55,6 +55,9 @@ impl<P: Probe> Drive<P> {
             .capacitor
             .as_ref()
             .map_or(0.0, |capacitor| capacitor.loss(self.power.age_s(self.core.now())));
+        if self.notes_changes() {
+            self.losses.note_mapped(&self.core);
+        }
         let finishes = self.power.finishes();
         let mut dirty = self.dirty_at_power_loss(finishes, &mut loss);
         let mut in_ram = self.lost_earlier();

@@ -1,13 +1,14 @@
 //! The steps of recovery after power has returned, in order.
 
 use super::mechanisms::each_mechanism;
+use super::spec::RefreshPolicySpec;
 use super::{Drive, build};
 use crate::base::geometry::{LaneId, Lpn, SuperblockId};
 use crate::base::lost::{Content, Recovered};
 use crate::core::{BeforeLoss, Mechanism, Offline, State, Wake};
 use crate::demand_map::Mapping;
 use crate::host::AfterLoss;
-use crate::power_loss::{AtRisk, Attempt, Losses, PowerFails, RecoveryCut};
+use crate::power_loss::{AtRisk, Attempt, PowerFails, RecoveryCut};
 use crate::probe::Probe;
 use std::collections::BTreeMap;
 
@@ -78,22 +79,37 @@ impl<P: Probe> Drive<P> {
     /// # Errors
     /// If power fails before the last step has ended.
     fn rebuild(&mut self, attempt: &mut Attempt) -> Result<Vec<(Lpn, u64)>, PowerFails> {
-        Offline::new(&mut self.core).forget_counts();
+        // An attempt that power ends would leave neither the map from before the power loss nor that of flash.
+        let is_whole = !attempt.may_fail() && attempt.recovery.cuts == 0;
+        let looks_at_all = !is_whole || !self.notes_changes();
+        let suspects = self.losses.suspects(&self.core);
+        let kept = (!looks_at_all).then_some(&suspects);
+        match kept {
+            None => Offline::new(&mut self.core).forget_counts(),
+            Some(_) => Offline::new(&mut self.core).forget_pins(),
+        }
         let channel_ns_per_byte = self.spec.timing.channel_ns_per_byte;
         let since = self.losses.list.last().expect("power has failed").at;
         let mut found = self.with_return(attempt, |on_return, trims| {
             on_return.end_erases()?;
-            let found = on_return.read_oobs(trims, since);
+            let found = on_return.read_oobs(trims, since, kept);
             on_return.scan(&found, channel_ns_per_byte)?;
             Ok(found)
         })?;
-        self.start_afresh();
-        self.with_return(attempt, |on_return, _| {
+        self.start_afresh(kept.is_some());
+        let mut changed = self.with_return(attempt, |on_return, _| {
             on_return.take_back_copies(&mut found)?;
-            on_return.rebuild_map(&mut found);
-            Ok(())
+            Ok(on_return.rebuild_map(&mut found, kept))
         })?;
-        self.recover_mechanisms();
+        if let Some(before) = &self.losses.before {
+            let now = &self.core.ftl().map;
+            let lpns = (0..now.len()).map(Lpn).filter(|&lpn| now.get(lpn) != before.map.get(lpn));
+            changed = lpns.map(|lpn| (lpn, before.map.get(lpn))).collect();
+        }
+        self.losses.note_twins(&self.core, &suspects, changed.iter().filter_map(|&(_, unit)| unit));
+        let changed: Vec<Lpn> = changed.into_iter().map(|(lpn, _)| lpn).collect();
+        self.recover_mechanisms(&changed);
+        self.losses.changed = changed;
         if self.power.capacitor.is_some() {
             self.use_lsb_pages_only();
         }
@@ -115,7 +131,7 @@ impl<P: Probe> Drive<P> {
     /// The drive has been rebuilt, and begins to work. `lost`: see [`Drive::rebuild`].
     fn end_recovery(&mut self, attempt: Attempt, lost: &[(Lpn, u64)]) {
         let Attempt { elapsed_ns, mut recovery, .. } = attempt;
-        (self.losses.before, self.losses.remapped) = (None, Vec::new());
+        (self.losses.before, self.losses.mapped) = (None, Vec::new());
         self.on_not_recovered(lost);
         self.losses.at_risk.in_ram.extend(lost.iter().map(|&(lpn, _)| lpn));
         self.record_losses();
@@ -148,6 +164,7 @@ impl<P: Probe> Drive<P> {
 
     /// Lists the units about which the power loss has broken a promise to the host, and notifies the probe.
     fn record_losses(&mut self) {
+        let notes_changes = self.notes_changes();
         let Self { path, core, losses, caching, .. } = self;
         let (logical_units, unit_bytes) = (core.geometry().logical_units, core.geometry().unit_bytes);
         let (probe, data) = core.probe_and_data();
@@ -187,6 +204,10 @@ impl<P: Probe> Drive<P> {
             let without_data = || records.newest(lpn).map_or(Content::Nothing, Content::Trimmed);
             sequence(lpn).map_or_else(without_data, Content::Write)
         };
+        let mut changed = std::mem::take(&mut losses.changed);
+        changed.extend(units.keys().map(|&lpn| Lpn(lpn)));
+        changed.append(&mut losses.remapped);
+        let changed = notes_changes.then_some(&changed[..]);
         let loss = losses.list.last_mut().expect("power has failed");
         for (&lpn, unit) in &units {
             let content = content(Lpn(lpn));
@@ -210,26 +231,36 @@ impl<P: Probe> Drive<P> {
             }
         }
         let recovered =
-            Recovered { units: logical_units, unit_bytes, destroyed: &destroyed, content: &content };
+            Recovered { units: logical_units, unit_bytes, destroyed: &destroyed, content: &content, changed };
         probe.on_power_loss(&loss.lost, &recovered);
     }
 
-    /// Replaces the state in RAM that power loss destroys by fresh state. Keeps the FTL before the power loss.
-    fn start_afresh(&mut self) {
-        let fresh = build::ftl(&self.spec, &self.policies, self.core.geometry(), self.core.flash());
+    /// Whether what may have changed at a power loss is known (`power_loss/changes.rs`). Refresh moves and unmaps units
+    /// without an erase of their superblock; a write cache may write the same data to flash several times.
+    pub(super) fn notes_changes(&self) -> bool {
+        self.spec.refresh.policy == RefreshPolicySpec::None && self.caching.is_none()
+    }
+
+    /// Replaces the state in RAM that power loss destroys by fresh state. Keeps the FTL before the power loss, or only its map,
+    /// in the fresh one.
+    fn start_afresh(&mut self, keeps_map: bool) {
         let mut offline = Offline::new(&mut self.core);
-        let before = offline.forget_ram(fresh);
-        // That of a recovery which power has ended is of no use.
-        self.losses.before.get_or_insert(before);
+        if keeps_map {
+            let fresh = offline.renew_ftl(build::ftl_config(&self.spec, &self.policies, offline.geometry()));
+            offline.forget_ram(fresh);
+        } else {
+            let fresh = build::ftl(&self.spec, &self.policies, offline.geometry(), offline.flash());
+            let before = offline.forget_ram(fresh);
+            // That of a recovery which power has ended is of no use.
+            self.losses.before.get_or_insert(before);
+        }
         each_mechanism!(&mut self, |mechanism| mechanism.power_lost(&mut offline));
         self.renew_policies();
     }
 
-    /// The map has been rebuilt: the mechanisms rebuild what follows from it.
-    fn recover_mechanisms(&mut self) {
-        let Losses { before, remapped, .. } = &self.losses;
-        let before = before.as_ref().expect("recovery has begun");
-        let before = BeforeLoss { map: &before.map, remapped };
+    /// The map has been rebuilt: the mechanisms rebuild what follows from it. `changed`: see [`BeforeLoss`].
+    fn recover_mechanisms(&mut self, changed: &[Lpn]) {
+        let before = BeforeLoss { changed, remapped: &self.losses.remapped };
         let mut offline = Offline::new(&mut self.core);
         each_mechanism!(&mut self, |mechanism| mechanism.recovered(&mut offline, &before));
     }

@@ -10,9 +10,9 @@ pub use crate::migration::{MigrationStats, MigrationSummary};
 pub use crate::power_loss::{LossCounts, LossRecord, PowerLoss, PowerSummary, Recovery};
 pub use crate::read_levels::{ByLevel, EccStats, EccSummary};
 pub use crate::reclaim::ReclaimStats;
-pub use crate::slc::SlcStats;
 pub use crate::refresh::{RefreshStats, RefreshSummary};
 pub use crate::sched::SuspendStats;
+pub use crate::slc::SlcStats;
 pub use crate::write_cache::{CacheStats, CacheSummary};
 
 use super::Drive;

@@ -342,10 +342,8 @@ impl Array {
 
     /// Bytes of the arrays by superblock, block and unit.
     pub fn bytes(&self) -> u64 {
-        let by_superblock = self.superblocks.bytes()
-            + self.rare.bytes()
-            + self.shape_of.bytes()
-            + self.slc_cycles.bytes();
+        let by_superblock =
+            self.superblocks.bytes() + self.rare.bytes() + self.shape_of.bytes() + self.slc_cycles.bytes();
         let by_unit =
             self.lpn.bytes() + self.sequences.bytes() + self.corrected.bytes() + self.copied.bytes();
         by_superblock + self.reads.bytes() + by_unit + self.on_dies.as_deref().map_or(0, OnDies::bytes)

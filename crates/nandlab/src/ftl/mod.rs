@@ -135,14 +135,32 @@ impl Ftl {
 
     /// Creates the FTL of an erased drive.
     pub fn new(config: Config, geometry: &Geometry, array: &Array) -> Self {
+        Self::with_map(config, geometry, array, None)
+    }
+
+    /// An FTL without free and open superblocks, with the map and the valid units of this one, which has none of them any
+    /// more.
+    pub(crate) fn renewed(&mut self, config: Config, geometry: &Geometry, array: &Array) -> Self {
+        let map = std::mem::replace(&mut self.map, UnitMap::new(0));
+        let valid = std::mem::replace(&mut self.valid, Huge::zeroed(0));
+        Self::with_map(config, geometry, array, Some((map, valid)))
+    }
+
+    fn with_map(
+        config: Config,
+        geometry: &Geometry,
+        array: &Array,
+        kept: Option<(UnitMap, Huge<u64>)>,
+    ) -> Self {
         let shapes = array.shapes().clone();
         let words_per_superblock = (shapes.units_max() as usize).div_ceil(64);
+        let is_erased = kept.is_none();
         let Config { allocation, levelling, victim, needs, streams, slc, flush_shape } = config;
         let streams = Streams::new(&streams, geometry.logical_units, geometry.units);
         let lane = |lane: u32| {
             let mut free = FreeSuperblocks::default();
             let superblocks = geometry.superblocks_of(LaneId(lane));
-            for (within, superblock) in (0..).zip(&array.superblocks[superblocks]) {
+            for (within, superblock) in (0..).zip(&array.superblocks[superblocks]).filter(|_| is_erased) {
                 free.push(levelling, within, superblock.pe_cycles);
             }
             Lane {
@@ -164,8 +182,13 @@ impl Ftl {
         let end = streams.ids().map(|stream| streams.lpns(stream).end).max().expect("a drive has streams");
         let own = |stream: Option<StreamId>| stream.map_or(end..end, |stream| streams.lpns(stream));
         let (translation, combination) = (own(streams.map()), own(streams.find("combination")));
+        let (map, valid) = kept.unwrap_or_else(|| {
+            let words = words_per_superblock * geometry.superblocks as usize;
+            (UnitMap::new(end), Huge::zeroed(words))
+        });
         Self {
-            map: UnitMap::new(end),
+            map,
+            valid,
             first_own: geometry.logical_units,
             translation,
             first_combination: combination.start,
@@ -174,7 +197,6 @@ impl Ftl {
             allocator: Allocator::new(allocation, geometry),
             picks: Picks::new(victim),
             index: LeastValid::new(geometry.lanes, geometry.superblocks_per_lane),
-            valid: Huge::zeroed(words_per_superblock * geometry.superblocks as usize),
             words_per_superblock,
             shapes,
             geometry: geometry.clone(),
@@ -526,6 +548,56 @@ impl Ftl {
         self.map = UnitMap::from_entries(entries);
     }
 
+    /// Maps some LPNs anew, in an FTL that has kept its map ([`Ftl::renewed`]): `entries` has 1 + the PPN of each of them, or
+    /// 0. Counts the valid units of the lanes. Returns the LPNs that were mapped to another unit, or to none, in ascending
+    /// order, with this unit.
+    pub(crate) fn restore_changes(
+        &mut self,
+        array: &mut Array,
+        entries: &[(Lpn, u32)],
+    ) -> Vec<(Lpn, Option<UnitId>)> {
+        debug_assert!(self.combination_pages == 0, "the lanes count combination pages");
+        let changes = entries.iter().map(|&(lpn, entry)| (lpn, entry.checked_sub(1).map(UnitId)));
+        let changes: Vec<_> = changes.filter(|&(lpn, unit)| self.map.get(lpn) != unit).collect();
+        let mut touched = Vec::with_capacity(2 * changes.len());
+        let mut before = Vec::with_capacity(changes.len());
+        // All old units first: that of one LPN may be the new one of another.
+        for &(lpn, _) in &changes {
+            before.push((lpn, self.map.clear(lpn)));
+            if let Some((_, Some(old))) = before.last().copied() {
+                let (superblock, index) = self.geometry.split(old);
+                let (word, bit) = self.bit(superblock, index);
+                self.valid[word] &= !bit;
+                touched.push(superblock);
+            }
+        }
+        for &(lpn, unit) in &changes {
+            if let Some(unit) = unit {
+                self.map.set(lpn, unit);
+                let (superblock, index) = self.geometry.split(unit);
+                let (word, bit) = self.bit(superblock, index);
+                self.valid[word] |= bit;
+                touched.push(superblock);
+            }
+        }
+        touched.sort_unstable();
+        touched.dedup();
+        for superblock in touched {
+            let valid = self.valid_words(superblock).iter().map(|word| word.count_ones()).sum();
+            array.superblock_mut(superblock).valid = valid;
+        }
+        for lane in (0..self.geometry.lanes).map(LaneId) {
+            let superblocks = &array.superblocks[self.geometry.superblocks_of(lane)];
+            self.lanes[lane.index()].valid = superblocks.iter().map(|superblock| superblock.valid).sum();
+        }
+        before
+    }
+
+    /// Whether the victim policy remembers in which order the superblocks have become full.
+    pub(crate) fn picks_remember_order(&mut self) -> bool {
+        self.picks.remember_order()
+    }
+
     /// Counts a combination page as valid at `now`, and no longer as valid at `before`.
     #[cold]
     fn count_combination(&mut self, now: Option<UnitId>, before: Option<UnitId>) {
@@ -671,7 +743,8 @@ impl Ftl {
             }
         }
         state.usable_superblocks = superblocks.iter().filter(|b| b.state.is_usable()).count() as u32;
-        let slc = self.geometry.superblock_ids_of(lane).filter(|&id| array.shape_id(id) == ShapeId::SLC).count();
+        let slc =
+            self.geometry.superblock_ids_of(lane).filter(|&id| array.shape_id(id) == ShapeId::SLC).count();
         (state.slc_superblocks, state.is_slc_closed) = (0, false);
         state.count_slc(self.reserve_superblocks, self.slc.as_ref(), slc as i32);
         state.open = open.map(|next| {

@@ -21,7 +21,15 @@ impl Ftl {
             self.job_superblocks,
             self.taken_superblocks,
         );
-        (lpns, superblocks, self.needs.clone(), self.levelling, self.shares_first_superblock, self.slc, self.flush_shape)
+        (
+            lpns,
+            superblocks,
+            self.needs.clone(),
+            self.levelling,
+            self.shares_first_superblock,
+            self.slc,
+            self.flush_shape,
+        )
     }
 
     /// Free superblocks of a lane that an emergency flush may take.

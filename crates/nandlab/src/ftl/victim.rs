@@ -22,6 +22,12 @@ pub trait VictimPolicy: Send {
     /// `superblock`, counted within `lane`, has become full.
     fn on_closed(&mut self, _lane: LaneId, _superblock: u32) {}
 
+    /// Whether the policy remembers in which order the superblocks have become full. If not, the calls of
+    /// [`VictimPolicy::on_closed`] after a recovery come in any order.
+    fn remembers_order(&self) -> bool {
+        true
+    }
+
     /// A copy of the policy with its state, for another drive that goes on from the same state.
     fn fork(&self) -> Box<dyn VictimPolicy>;
 
@@ -75,6 +81,10 @@ impl Picks {
         let Some(within) = lane.picked_by(self.policy())? else { return Ok(None) };
         self.are_as_greedy = self.are_as_greedy && lane.least_valid() == Some(within);
         Ok(Some(within))
+    }
+
+    pub(super) fn remember_order(&mut self) -> bool {
+        self.policy().remembers_order()
     }
 
     pub(super) fn on_closed(&mut self, lane: LaneId, superblock: u32) {

@@ -175,7 +175,9 @@ impl Writes {
             None => 0..core.geometry().lanes,
         };
         // With dynamic allocation a write may wait in any lane.
-        if lane.is_none() && let Some(lane) = lanes.clone().map(LaneId).find(|&lane| core.waits_for_fold(lane)) {
+        if lane.is_none()
+            && let Some(lane) = lanes.clone().map(LaneId).find(|&lane| core.waits_for_fold(lane))
+        {
             return Some(lane);
         }
         lanes.map(LaneId).for_each(|lane| core.close_slc(lane));

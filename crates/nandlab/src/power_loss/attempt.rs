@@ -66,6 +66,11 @@ impl Attempt {
         }
     }
 
+    /// Whether power may fail before recovery has ended.
+    pub(crate) fn may_fail(&self) -> bool {
+        self.cut.is_some()
+    }
+
     /// The next step, on a die.
     ///
     /// # Errors

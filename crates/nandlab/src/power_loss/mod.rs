@@ -23,6 +23,7 @@
 //!   keep their values.
 
 mod attempt;
+mod changes;
 mod cleaning;
 mod flush;
 pub(crate) mod notes;
@@ -100,6 +101,13 @@ pub(crate) struct Losses {
     pub(crate) remapped: Vec<Lpn>,
     /// While power is off: what may be lost.
     pub(crate) at_risk: AtRisk,
+    /// While power is off: the LPNs that were mapped to units of superblocks that were not full.
+    pub(crate) mapped: Vec<Lpn>,
+    /// While power is off: the LPNs that recovery has mapped to another unit than before, or to none.
+    pub(crate) changed: Vec<Lpn>,
+    /// By superblock, those that may have units with the same write as units of others since a power loss, with their P/E
+    /// cycles then: after an erase they have none.
+    pub(crate) twins: BTreeMap<u32, u32>,
 }
 
 /// What a power loss may have destroyed. Recovery finds out what is lost.
@@ -125,7 +133,7 @@ pub(crate) struct Outage<'a, P: Probe, S> {
 }
 
 state! {
-    Losses { list, down_ns }
+    Losses { list, down_ns, twins }
     // A drive without power is not saved.
-    fixed { recovery, before, torn_erases, remapped, at_risk }
+    fixed { recovery, before, torn_erases, remapped, at_risk, mapped, changed }
 }

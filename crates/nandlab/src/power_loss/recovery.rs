@@ -20,11 +20,12 @@
 
 use super::Schemes;
 use super::attempt::{Attempt, PowerFails};
+use super::changes::{Newest, Suspects, is_known};
 use super::flush::tear_program;
 use crate::base::geometry::{DieId, LaneId, Lpn, SuperblockId, UnitId};
 use crate::base::huge::Huge;
 use crate::base::units::{Span, Time, transfer_ns};
-use crate::core::Offline;
+use crate::core::{Core, Offline};
 use crate::flash::{AgeStamp, DEAD_LPN, SHAPES_MAX, Stamp, SuperblockState};
 use crate::ftl::{AllocatedUnit, STREAMS_MAX, StreamId};
 use crate::host::Trims;
@@ -38,14 +39,24 @@ const OOB_BYTES: u64 = 16;
 
 /// The result of reading the OOBs of all programmed units.
 pub(crate) struct Found {
-    /// By LPN: 1 + the PPN of the newest unit with this LPN; 0: none. It becomes the map.
-    pub(crate) units: Huge<u32>,
+    /// The newest units. They become the map.
+    pub(crate) newest: Newest,
     /// By LPN, for those with a partial unit: the newest whole unit, or the partial unit if there is no whole unit.
     whole: BTreeMap<u32, UnitId>,
     /// By die: number of pages whose OOB was read.
     pub(crate) scanned: Vec<u64>,
     /// By die: time of sensing these pages.
     sensed_ns: Vec<Span>,
+}
+
+impl Found {
+    /// Counts the pages of `superblocks` superblocks that have these each.
+    fn count(&mut self, by_die: PagesByDie, superblocks: u64) {
+        for (die, pages, ns) in by_die {
+            self.scanned[die.index()] += superblocks * pages;
+            self.sensed_ns[die.index()] += superblocks * ns;
+        }
+    }
 }
 
 /// By LPN: other units with the data of its newest unit ([`Return::copies_in`]).
@@ -92,7 +103,7 @@ struct InRam {
 }
 
 /// The numbers of the bits that `of` sets in each word, in ascending order.
-fn bits(words: &[u64], of: impl Fn(usize, u64) -> u64) -> impl Iterator<Item = u32> {
+pub(super) fn bits(words: &[u64], of: impl Fn(usize, u64) -> u64) -> impl Iterator<Item = u32> {
     words.iter().enumerate().flat_map(move |(number, &word)| {
         let mut left = of(number, word);
         std::iter::from_fn(move || {
@@ -113,47 +124,58 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
     }
 
     /// Reads the OOB of all programmed units. Units whose data has been deallocated (`trims`) are ignored. `since`: the time of
-    /// the power loss.
+    /// the power loss. `suspects`: what may have changed at it, if the map is still that from before.
     ///
-    /// The simulation does not look at every unit. A unit of the map before the power loss is the newest one unless another
-    /// one is newer, so only the others are compared. That changes nothing, because recovery would look at all.
-    pub(crate) fn read_oobs(&self, trims: &Trims, since: Time) -> Found {
-        let (flash, geometry) = (self.core.flash(), self.core.geometry());
-        let partial_units: BTreeMap<u32, UnitId> =
-            flash.partial_units().map(|unit| (flash.lpn(unit).0, unit)).collect();
-        let is_known = self.known_superblocks(since);
-        let known = self.known_units(trims, &is_known);
-        let (units, whole) = self.newest_units(trims, known, &is_known, partial_units.clone());
+    /// The simulation does not look at every unit (`changes.rs`). That changes nothing, because recovery would look at all.
+    pub(crate) fn read_oobs(&self, trims: &Trims, since: Time, suspects: Option<&Suspects>) -> Found {
+        let geometry = self.core.geometry();
+        let (newest, whole) = match suspects {
+            None => {
+                let (units, whole) = self.all_units(trims, since);
+                (Newest::All(units), whole)
+            }
+            Some(suspects) => {
+                let (units, whole) = self.changed_units(trims, since, suspects, self.partial_units());
+                (Newest::Changed(units), whole)
+            }
+        };
         if cfg!(debug_assertions) {
-            let nothing = Huge::zeroed(units.len());
-            let (of_all, whole_of_all) =
-                self.newest_units(trims, nothing, &vec![false; is_known.len()], partial_units);
-            assert!(*of_all == *units && whole_of_all == whole, "the map of before has changed the result");
+            let of_all = Huge::zeroed(self.core.ftl().map.len() as usize);
+            let is_known = vec![false; geometry.superblocks as usize];
+            let (of_all, whole_of_all) = self.newest_units(trims, of_all, &is_known, self.partial_units());
+            for (lpn, &unit) in (0..).map(Lpn).zip(of_all.iter()) {
+                assert_eq!(
+                    self.newest_in(&newest, lpn),
+                    unit,
+                    "the map of before has changed the unit of {lpn:?}"
+                );
+            }
+            assert!(whole_of_all == whole, "the map of before has changed the whole units");
         }
         let mut found = Found {
-            units,
+            newest,
             whole,
             scanned: vec![0; geometry.dies as usize],
             sensed_ns: vec![Span::ZERO; geometry.dies as usize],
         };
-        let mut of_full = [const { None }; SHAPES_MAX];
-        for superblock in (0..geometry.superblocks).map(SuperblockId) {
-            self.count_pages(superblock, &mut found, &mut of_full);
-        }
+        self.count_all_pages(&mut found);
         found
     }
 
-    /// The superblocks of which the map before the power loss is right: they were full then, and have not been erased since.
-    /// Units of the others may have been queued for one LPN, and programmed for another one by the emergency flush. `since`:
-    /// the time of the power loss.
-    fn known_superblocks(&self, since: Time) -> Vec<bool> {
+    /// By LPN, the partial units.
+    fn partial_units(&self) -> BTreeMap<u32, UnitId> {
+        let flash = self.core.flash();
+        flash.partial_units().map(|unit| (flash.lpn(unit).0, unit)).collect()
+    }
+
+    /// The newest units of all LPNs, and those of the partial units that are whole. A unit of the map before the power loss is
+    /// the newest one unless another one is newer, so only the others are compared.
+    fn all_units(&self, trims: &Trims, since: Time) -> (Huge<u32>, BTreeMap<u32, UnitId>) {
         let superblocks = (0..self.core.geometry().superblocks).map(SuperblockId);
-        let is_known = |superblock: SuperblockId| {
-            let of = self.core.superblock(superblock);
-            let is_full = self.core.flash().are_programmed(superblock, self.core.shape(superblock).units);
-            of.state.is_closed() && of.closed_at < since && is_full
-        };
-        superblocks.map(is_known).collect()
+        let is_known: Vec<bool> =
+            superblocks.map(|superblock| is_known(&self.core, superblock, since)).collect();
+        let known = self.known_units(trims, &is_known);
+        self.newest_units(trims, known, &is_known, self.partial_units())
     }
 
     /// The part of the map before the power loss that is in the superblocks of `is_known`, without the units that recovery
@@ -182,7 +204,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
     }
 
     /// Bits of 64 units of a superblock from 64 times `word` on: whether they are programmed or skipped.
-    fn programmed_bits(&self, superblock: SuperblockId, word: usize) -> u64 {
+    pub(super) fn programmed_bits(&self, superblock: SuperblockId, word: usize) -> u64 {
         let flash = self.core.flash();
         let (end, first) = (flash.end(superblock).min(self.core.shape(superblock).units), word as u32 * 64);
         let count = end.saturating_sub(first).min(64);
@@ -195,6 +217,22 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             .fold(0, |bits, bit| bits | 1 << bit)
     }
 
+    /// Whether a unit counts instead of another one of its LPN. Of units of the same rank the first one counts.
+    #[inline]
+    pub(super) fn is_newer(&self, unit: UnitId, other: UnitId) -> bool {
+        match self.core.sequence_of(unit).cmp(&self.core.sequence_of(other)) {
+            Ordering::Less => false,
+            Ordering::Equal => (self.rank(unit), Reverse(unit)) > (self.rank(other), Reverse(other)),
+            Ordering::Greater => true,
+        }
+    }
+
+    /// Whether a unit counts instead of another one, where whole units are sought.
+    pub(super) fn is_newer_whole(&self, unit: UnitId, other: UnitId) -> bool {
+        let flash = self.core.flash();
+        !flash.is_partial(unit) && (flash.is_partial(other) || self.is_newer(unit, other))
+    }
+
     /// By LPN, 1 + the PPN of the newest unit with this LPN, or 0; and by LPN, for those of `whole`, the newest whole unit.
     /// `units` has those of the map that are in superblocks of `is_known`; the valid units of these superblocks are not compared.
     fn newest_units(
@@ -205,22 +243,9 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         mut whole: BTreeMap<u32, UnitId>,
     ) -> (Huge<u32>, BTreeMap<u32, UnitId>) {
         let (flash, geometry, ftl) = (self.core.flash(), self.core.geometry(), self.core.ftl());
-        // Of units of the same rank the first one counts.
-        let is_newer = |unit: UnitId, other: UnitId| match self
-            .core
-            .sequence_of(unit)
-            .cmp(&self.core.sequence_of(other))
-        {
-            Ordering::Less => false,
-            Ordering::Equal => (self.rank(unit), Reverse(unit)) > (self.rank(other), Reverse(other)),
-            Ordering::Greater => true,
-        };
-        let is_newer_whole = |unit: UnitId, other: UnitId| {
-            !flash.is_partial(unit) && (flash.is_partial(other) || is_newer(unit, other))
-        };
         for (&lpn, newest) in &mut whole {
             if let Some(unit) = units[lpn as usize].checked_sub(1).map(UnitId)
-                && is_newer_whole(unit, *newest)
+                && self.is_newer_whole(unit, *newest)
             {
                 *newest = unit;
             }
@@ -236,11 +261,11 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
                     continue;
                 }
                 let newest = &mut units[lpn.index()];
-                if newest.checked_sub(1).is_none_or(|other| is_newer(unit, UnitId(other))) {
+                if newest.checked_sub(1).is_none_or(|other| self.is_newer(unit, UnitId(other))) {
                     *newest = unit.0 + 1;
                 }
                 if let Some(newest) = whole.get_mut(&lpn.0)
-                    && is_newer_whole(unit, *newest)
+                    && self.is_newer_whole(unit, *newest)
                 {
                     *newest = unit;
                 }
@@ -249,30 +274,26 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         (units, whole)
     }
 
-    /// Counts the programmed pages of a superblock, and the time of sensing them, by die. `of_full` has, by shape, what a full
-    /// superblock counts, once there was one.
-    fn count_pages(
-        &self,
-        superblock: SuperblockId,
-        found: &mut Found,
-        of_full: &mut [Option<PagesByDie>; SHAPES_MAX],
-    ) {
-        let (flash, geometry, shape) = (self.core.flash(), self.core.geometry(), self.core.shape(superblock));
-        let is_full = flash.are_programmed(superblock, shape.units);
-        let counted;
-        let by_die = if is_full {
-            let of_shape = &mut of_full[flash.shape_id(superblock).index()];
-            of_shape.get_or_insert_with(|| self.pages_by_die(superblock))
-        } else {
-            counted = self.pages_by_die(superblock);
-            &counted
-        };
-        for &(die, pages, ns) in by_die {
-            // A superblock of one die is on that of its lane, which those of other lanes are not.
-            let die =
-                if geometry.dies_per_lane == 1 { geometry.die_of(geometry.lane_of(superblock)) } else { die };
-            found.scanned[die.index()] += pages;
-            found.sensed_ns[die.index()] += ns;
+    /// Counts the programmed pages of all superblocks, and the time of sensing them, by die. Full superblocks of a shape and a
+    /// lane count together.
+    fn count_all_pages(&self, found: &mut Found) {
+        let (flash, geometry) = (self.core.flash(), self.core.geometry());
+        for lane in (0..geometry.lanes).map(LaneId) {
+            let mut full = [const { None }; SHAPES_MAX];
+            for superblock in geometry.superblock_ids_of(lane) {
+                if flash.superblock(superblock).programmed == 0 && !flash.is_partly_erased(superblock) {
+                    continue;
+                }
+                if flash.are_programmed(superblock, self.core.shape(superblock).units) {
+                    let (_, count) = full[flash.shape_id(superblock).index()].get_or_insert((superblock, 0));
+                    *count += 1;
+                } else {
+                    found.count(self.pages_by_die(superblock), 1);
+                }
+            }
+            for (superblock, count) in full.into_iter().flatten() {
+                found.count(self.pages_by_die(superblock), count);
+            }
         }
     }
 
@@ -358,7 +379,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
                 }
                 let Some(sources) = self.sources_of(superblock, &copies, found) else { continue };
                 for (lpn, source) in sources {
-                    found.units[lpn.index()] = source.0 + 1;
+                    found.newest.set(lpn, source);
                 }
                 self.erase(superblock)?;
                 free += 1;
@@ -375,10 +396,11 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         let superblocks = geometry.superblock_ids_of(lane);
         for unit in superblocks.flat_map(|superblock| self.core.programmed_units(superblock)) {
             let lpn = array.lpn(unit).0;
-            if lpn == DEAD_LPN || found.units[lpn as usize] == 0 {
+            if lpn == DEAD_LPN {
                 continue;
             }
-            let newest = UnitId(found.units[lpn as usize] - 1);
+            let newest = self.newest_in(&found.newest, Lpn(lpn)).checked_sub(1);
+            let Some(newest) = newest.map(UnitId) else { continue };
             let is_copy = newest != unit
                 && geometry.lane_of(geometry.superblock_of(newest)) == lane
                 && array.stamp(newest).sequence == array.stamp(unit).sequence;
@@ -399,7 +421,8 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
     ) -> Option<Vec<(Lpn, UnitId)>> {
         let (array, geometry) = (self.core.flash(), self.core.geometry());
         let is_newest = |unit: &UnitId| {
-            array.lpn(*unit).0 != DEAD_LPN && found.units[array.lpn(*unit).index()] == unit.0 + 1
+            let lpn = array.lpn(*unit);
+            lpn.0 != DEAD_LPN && self.newest_in(&found.newest, lpn) == unit.0 + 1
         };
         // Superblocks that have been erased meanwhile have no programmed units.
         let is_source = |unit: &UnitId| {
@@ -420,9 +443,12 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             self.erase(superblock)?;
             self.attempt.torn_erases.retain(|&torn| torn != superblock);
         }
-        for superblock in (0..self.core.geometry().superblocks).map(SuperblockId) {
-            if self.core.flash().is_partly_erased(superblock) {
-                self.erase(superblock)?;
+        // Superblocks on one die have been erased, or not.
+        if self.core.geometry().dies_per_lane > 1 {
+            for superblock in (0..self.core.geometry().superblocks).map(SuperblockId) {
+                if self.core.flash().is_partly_erased(superblock) {
+                    self.erase(superblock)?;
+                }
             }
         }
         Ok(())
@@ -456,35 +482,53 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         Ok(())
     }
 
-    /// Rebuilds the states of the superblocks, the map, and the open superblocks of the streams.
-    pub(crate) fn rebuild_map(&mut self, found: &mut Found) {
-        let mut full = Vec::new();
-        for superblock in (0..self.core.geometry().superblocks).map(SuperblockId) {
-            let state = self.core.find_state(superblock);
-            debug_assert!(
-                self.core
-                    .flash()
-                    .end(superblock)
-                    .is_multiple_of(self.core.shape(superblock).units_per_program),
-                "a programming unit is programmed as a whole"
-            );
-            let first = self.core.geometry().unit(superblock, 0).0;
-            for range in self.core.flash().unprogrammed(superblock) {
-                self.schemes.on_blank(UnitId(first + range.start), UnitId(first + range.end));
+    /// Rebuilds the states of the superblocks, the map, and the open superblocks of the streams. If the map was kept, returns
+    /// the LPNs that were mapped to another unit, or to none, in ascending order, with this unit.
+    pub(crate) fn rebuild_map(
+        &mut self,
+        found: &mut Found,
+        suspects: Option<&Suspects>,
+    ) -> Vec<(Lpn, Option<UnitId>)> {
+        match suspects {
+            None => {
+                (0..self.core.geometry().superblocks).map(SuperblockId).for_each(|id| self.find_state(id))
             }
-            if state.is_closed() {
-                full.push(superblock);
-            }
+            Some(suspects) => suspects.superblocks.iter().for_each(|&id| self.find_state(id)),
         }
-        self.core.restore_map(std::mem::replace(&mut found.units, Huge::zeroed(0)));
+        let changed = match std::mem::replace(&mut found.newest, Newest::Changed(Vec::new())) {
+            Newest::All(units) => {
+                self.core.restore_map(units);
+                Vec::new()
+            }
+            Newest::Changed(units) => self.core.restore_changes(&units),
+        };
+        let is_full = |core: &Core<P>, id: SuperblockId| core.superblock(id).state.is_closed();
+        let superblocks = (0..self.core.geometry().superblocks).map(SuperblockId);
+        let mut full: Vec<SuperblockId> = superblocks.filter(|&id| is_full(&self.core, id)).collect();
         for lane in (0..self.core.geometry().lanes).map(LaneId) {
             let open = self.resume_streams(lane, &mut full);
             self.core.restore_lane(lane, open);
         }
-        full.sort_by_key(|&superblock| (self.core.superblock(superblock).closed_at, superblock.0));
+        if self.core.picks_remember_order() {
+            full.sort_by_key(|&superblock| (self.core.superblock(superblock).closed_at, superblock.0));
+        }
         for superblock in full {
             let closed_at = self.core.superblock(superblock).closed_at;
             self.core.close(superblock, closed_at);
+        }
+        changed
+    }
+
+    /// Finds the state of a superblock.
+    fn find_state(&mut self, superblock: SuperblockId) {
+        self.core.find_state(superblock);
+        debug_assert!(
+            self.core.flash().end(superblock).is_multiple_of(self.core.shape(superblock).units_per_program),
+            "a programming unit is programmed as a whole"
+        );
+        let first = self.core.geometry().unit(superblock, 0).0;
+        for range in self.core.flash().unprogrammed(superblock) {
+            self.schemes.on_blank(UnitId(first + range.start), UnitId(first + range.end));
         }
     }
 

@@ -117,10 +117,10 @@ fn begin(
     let ftl = setup.ftl(core.geometry(), core.flash());
     let mut power = Return { core: Offline::new(core), schemes, is_guarded, attempt };
     power.end_erases()?;
-    let mut found = power.read_oobs(trims, Time::START);
+    let mut found = power.read_oobs(trims, Time::START, None);
     power.scan(&found, 0.0)?;
     power.core.forget_operations(ftl);
-    power.rebuild_map(&mut found);
+    power.rebuild_map(&mut found, None);
     if is_guarded {
         power.core.set_host_lsb_only(LANE, true);
     }
@@ -474,8 +474,11 @@ fn copies_are_taken_back_from_partly_programmed_superblocks_before_full_superblo
     let (mut others, mut attempt) = (Others::default(), attempt(None));
     let (schemes, attempted) = (&mut others, &mut attempt);
     let mut power = Return { core: Offline::new(&mut core), schemes, is_guarded: false, attempt: attempted };
-    let mut found = power.read_oobs(&Trims::default(), Time::START);
-    let newest = |found: &recovery::Found| [0, 3, 4, 5].map(|lpn| found.units[lpn] - 1);
+    let mut found = power.read_oobs(&Trims::default(), Time::START, None);
+    let newest = |found: &recovery::Found| match &found.newest {
+        super::changes::Newest::All(units) => [0, 3, 4, 5].map(|lpn| units[lpn] - 1),
+        super::changes::Newest::Changed(_) => panic!("the map was not kept"),
+    };
     assert_eq!(newest(&found), [4, 7, 0, 1]);
     power.take_back_copies(&mut found).expect("power is on");
     // No superblock was free. The erase of superblock 0 frees the superblock that GC keeps, so superblock 1 stays.

@@ -156,7 +156,14 @@ mod tests {
         assert_eq!(stronger(&spec), "ecc.levels.retry with a higher rber_max or more entries");
         let code = |rate: &str| SHIPPED.iter().find(|code| code.rate == rate).expect("the rate is shipped");
         let mut with_code = |rate, references, placement| {
-            let soft = Soft { references, placement, centre: Centre::Optimal, certainty: 0.0, gain: 1.0 };
+            let soft = Soft {
+                references,
+                placement,
+                centre: Centre::Optimal,
+                certainty: 0.0,
+                residual: 1.0,
+                gain: 1.0,
+            };
             spec.levels = vec![entry(Entry::Soft(soft))];
             spec.codec = Some(CodecSpec {
                 code: code(rate),

@@ -328,7 +328,7 @@ fn codec_of(params: &Val, page_bytes: u32, seed: u64) -> CodecSpec {
 fn codec_levels(params: &Val, values: &Resolved) -> Vec<LevelSpec> {
     let spec = codec(params, values);
     let code = spec.code;
-    let (measured, placement) = match params.field("references") {
+    let (measured, residuals, placement) = match params.field("references") {
         Val::Tag("equidistant", None) => {
             let spacing = match (params.field("spacing"), values.val("reliability.rber")) {
                 (Val::Num(spacing), _) => *spacing,
@@ -336,13 +336,13 @@ fn codec_levels(params: &Val, values: &Resolved) -> Vec<LevelSpec> {
                 // Without a model of voltages the spec has an error.
                 _ => 0.0,
             };
-            (&code.equidistant, Placement::Equidistant(spacing))
+            (&code.equidistant, &code.equidistant_residual, Placement::Equidistant(spacing))
         }
         Val::Tag("mmi-at", Some(design)) => {
             let placement = Placement::Designed { pe_cycles: design.read("pe"), age_s: age_s(design) };
-            (&code.most_informative, placement)
+            (&code.most_informative, &code.most_informative_residual, placement)
         }
-        _ => (&code.most_informative, Placement::MostInformative),
+        _ => (&code.most_informative, &code.most_informative_residual, Placement::MostInformative),
     };
     let shifts = shifts_of(params);
     let centre = match (shifts, params.field("centre").tag()) {
@@ -357,14 +357,22 @@ fn codec_levels(params: &Val, values: &Resolved) -> Vec<LevelSpec> {
     };
     let further = params.field("further").span();
     let level = |references: u8| {
-        let gain = code.boundary() / measured[usize::from(references) - 1];
+        let at = usize::from(references) - 1;
+        let (gain, residual) = (code.boundary() / measured[at], residuals[at]);
         let more = u64::from(references) - 1;
         let [lsb_ns, csb_ns, msb_ns] = boundaries.map(|count| further * (count * more));
         let is_raw = params.field("transfer").tag() == "raw";
         LevelSpec {
             sense: own_time(params.field("sense")).map(KindTimes::from_val),
             decode_ns: Some(spec.nominal_ns()),
-            entry: Some(Entry::Soft(Soft { references, placement, centre, certainty: code.certainty, gain })),
+            entry: Some(Entry::Soft(Soft {
+                references,
+                placement,
+                centre,
+                certainty: code.certainty,
+                residual,
+                gain,
+            })),
             further: KindTimes { lsb_ns, csb_ns, msb_ns },
             // A bit has references + 1 regions.
             transfers: if is_raw { references.into() } else { u32::from(references).ilog2() + 1 },

@@ -3,11 +3,11 @@
 //! A drive is compiled once for each type of its probe. Product code has two: `NoProbe` and [`Taps`]. A further observer
 //! implements [`Probe`] and is added to the set ([`Taps::with`]), so the drive is not compiled again for it.
 //!
-//! An event goes to the oracle first, then to the timeline, then to the further observers in the order in which they
-//! were added. Oracle and timeline are called directly, the others dynamically. In a set that is no more than an oracle,
+//! An event goes to the oracle first, then to the timeline and to the explainer, then to the further observers in the order
+//! in which they were added. Oracle, timeline and explainer are called directly, the others dynamically. In a set that is no more than an oracle,
 //! an event costs one check of a flag besides the call of the oracle.
 
-use super::Timeline;
+use super::{Explainer, Timeline};
 use crate::base::geometry::{DieId, Lpn, RequestId};
 use crate::base::lost::{Lost, Recovered};
 use crate::base::request::{Completion, Request};
@@ -24,6 +24,7 @@ use std::any::Any;
 pub struct Taps {
     oracle: Option<Oracle>,
     timeline: Option<Timeline>,
+    explainer: Option<Explainer>,
     others: Vec<Box<dyn Probe>>,
     /// Whether the set has observers besides the oracle.
     has_more: bool,
@@ -42,6 +43,15 @@ impl Taps {
             taps.answer_for(timeline);
         }
         Self { has_more: timeline.is_some(), oracle, timeline, ..taps }
+    }
+
+    /// The set with an explainer.
+    #[must_use]
+    pub fn explaining(mut self, explainer: Explainer) -> Self {
+        self.answer_for(&explainer);
+        self.explainer = Some(explainer);
+        self.has_more = true;
+        self
     }
 
     /// The set with one more observer.
@@ -78,6 +88,16 @@ impl Taps {
         self.timeline.as_ref()
     }
 
+    /// The explainer.
+    pub fn explainer(&self) -> Option<&Explainer> {
+        self.explainer.as_ref()
+    }
+
+    /// The explainer, mutable.
+    pub fn explainer_mut(&mut self) -> Option<&mut Explainer> {
+        self.explainer.as_mut()
+    }
+
     /// The first further observer of this type.
     pub fn observer<T: Probe>(&self) -> Option<&T> {
         self.others.iter().find_map(|observer| {
@@ -105,10 +125,11 @@ impl Taps {
 
 impl std::fmt::Debug for Taps {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { oracle, timeline, others, .. } = self;
+        let Self { oracle, timeline, explainer, others, .. } = self;
         f.debug_struct("Taps")
             .field("oracle", oracle)
             .field("timeline", timeline)
+            .field("explainer", &explainer.is_some())
             .field("others", &others.len())
             .finish()
     }
@@ -126,6 +147,9 @@ macro_rules! pass_on {
             if self.has_more {
                 if let Some(timeline) = &mut self.timeline {
                     timeline.$method($($name),*);
+                }
+                if let Some(explainer) = &mut self.explainer {
+                    explainer.$method($($name),*);
                 }
                 if !self.others.is_empty() {
                     self.tell(move |observer| observer.$method($($name),*));

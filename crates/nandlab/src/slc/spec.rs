@@ -6,8 +6,8 @@ use crate::flash::{Ageing, CellTimes, EccSpec, ProgramTime, Shape};
 use crate::ftl::SlcShare;
 use crate::sched::TimingSpec;
 use crate::spec::{
-    ANY_TIME, Check, Choices, FromVal, OPERATION, Rule, SHARE, Section, Val, ValueKind, choices, int, key, num, plain,
-    section,
+    ANY_TIME, Check, Choices, FromVal, OPERATION, Rule, SHARE, Section, Val, ValueKind, choices, int, key,
+    num, plain, section,
 };
 
 section! {

@@ -1,9 +1,9 @@
 //! Counters of the SLC cache.
 
 use crate::base::counters::counters;
+use crate::base::geometry::{LaneId, SuperblockId};
 use crate::base::numbers::{number, ratio};
 use crate::base::section::{Before, Beside, Section};
-use crate::base::geometry::{LaneId, SuperblockId};
 use crate::flash::{Array, ShapeId, SuperblockState};
 use crate::ftl::Ftl;
 use schemars::JsonSchema;

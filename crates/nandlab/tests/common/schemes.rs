@@ -395,10 +395,14 @@ pub fn slack(stream: &mut Stream) -> f64 {
 fn slc(seed: u64, facts: &DriveFacts) -> String {
     let mut stream = Stream::new(seed, "slc");
     let mut pick = |choices: &[&'static str]| choices[stream.below(choices.len() as u64) as usize];
-    let (is_on, dynamic, fixed) =
-        (pick(&["yes", "no", "no"]), pick(&["1.0", "0.5", "0.9", "0.0"]), pick(&["1B", "0B", "0B", "200KiB"]));
+    let (is_on, dynamic, fixed) = (
+        pick(&["yes", "no", "no"]),
+        pick(&["1.0", "0.5", "0.9", "0.0"]),
+        pick(&["1B", "0B", "0B", "200KiB"]),
+    );
     let dynamic = if fixed == "0B" && dynamic == "0.0" { "1.0" } else { dynamic };
-    let rest = [pick(&["direct", "fold"]), pick(&["1ms", "40ms"]), pick(&["1.0", "0.5", "0.0"]), pick(&["7", "30"])];
+    let rest =
+        [pick(&["direct", "fold"]), pick(&["1ms", "40ms"]), pick(&["1.0", "0.5", "0.0"]), pick(&["7", "30"])];
     let [when_full, idle_after, watermark, endurance] = rest;
     if is_on == "no" || facts.cell == "slc" {
         return String::new();

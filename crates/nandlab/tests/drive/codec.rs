@@ -74,6 +74,7 @@ fn the_equivalent_rber_is_that_of_raw_reads_summed_over_voltages() {
                 placement: Placement::Equidistant(4.0),
                 centre,
                 certainty: code().certainty,
+                residual: 1.0,
                 gain: 1.0,
             };
             let found = model.equivalent(pe, age_s, &soft);
@@ -89,8 +90,14 @@ fn the_equivalent_rber_is_that_of_raw_reads_summed_over_voltages() {
             }
         }
         let at = |count, placement| {
-            let soft =
-                Soft { references: count, placement, centre: Centre::Optimal, certainty: 0.0, gain: 1.0 };
+            let soft = Soft {
+                references: count,
+                placement,
+                centre: Centre::Optimal,
+                certainty: 0.0,
+                residual: 1.0,
+                gain: 1.0,
+            };
             model.equivalent(pe, age_s, &soft)
         };
         // One reference at the optimum is a hard decision. Its errors are not equally frequent in both directions, so
@@ -137,6 +144,7 @@ fn of_mlc_each_further_reference_lowers_the_equivalent_rber() {
                 placement: Placement::MostInformative,
                 centre: Centre::Optimal,
                 certainty: 0.0,
+                residual: 1.0,
                 gain: 1.0,
             };
             let now = model.equivalent(pe, days * DAY_S, &soft);
@@ -185,6 +193,7 @@ fn needed(pe: u32, days: u32, kind: usize, centre: Centre) -> usize {
             placement: Placement::Equidistant(4.0),
             centre,
             certainty: code().certainty,
+            residual: code().equidistant_residual[count - 1],
             gain: 1.0,
         };
         VthTlc::new(&TLC).equivalent(pe.into(), f64::from(days) * DAY_S, &soft)[kind] < limit
@@ -290,6 +299,7 @@ fn pages_near_the_boundary_need_different_levels() {
         placement: Placement::Equidistant(4.0),
         centre: Centre::Optimal,
         certainty: code().certainty,
+        residual: 1.0,
         gain: 1.0,
     };
     let pe = (500..8000)

@@ -37,7 +37,9 @@ impl Page {
             false => Placement::Equidistant(if self.is_tlc { TLC.sensing_step } else { MLC.sensing_step }),
         };
         let Self { references, centre, .. } = *self;
-        Soft { references, placement, centre, certainty: code.certainty, gain: 1.0 }
+        let residuals = if self.is_mmi { code.most_informative_residual } else { code.equidistant_residual };
+        let residual = residuals[usize::from(references) - 1];
+        Soft { references, placement, centre, certainty: code.certainty, residual, gain: 1.0 }
     }
 
     fn regions(&self, code: &Shipped, pe_cycles: f64) -> Option<Regions> {
@@ -53,7 +55,7 @@ impl Page {
     fn at(&self, code: &Shipped, rber: f64) -> Option<(f64, Regions)> {
         let equivalent = |pe_cycles: f64| {
             let difficulty = self.regions(code, pe_cycles).map_or(1.0, |of| of.difficulty(code.certainty));
-            rber_of_difficulty(difficulty, code.certainty)
+            rber_of_difficulty(difficulty, code.certainty) / self.soft(code).residual
         };
         let (mut low, mut high) = (0.0, 60_000.0);
         if equivalent(low) > rber || equivalent(high) < rber {

@@ -13,13 +13,8 @@ const DRIVE: &str = "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip
                      blocks_per_plane = 24\npages_per_block = 12\npage_size = '4KiB'\ncell = 'tlc'\nop = 1.0\n\
                      endurance = 3000\n[timing]\nread = '60us'\nprogram = '900us'\nerase = '3ms'\ndecode = '5us'\n\
                      [gc]\nidle_after = '10ms'\n";
-const SLC: [&str; 5] = [
-    "slc.dynamic=0.5",
-    "slc.read='25us'",
-    "slc.program='100us'",
-    "slc.erase='2ms'",
-    "slc.idle_after='30ms'",
-];
+const SLC: [&str; 5] =
+    ["slc.dynamic=0.5", "slc.read='25us'", "slc.program='100us'", "slc.erase='2ms'", "slc.idle_after='30ms'"];
 const PAGE: u64 = 4096;
 const TRANSFER: u64 = 10_240;
 
@@ -81,7 +76,8 @@ fn an_idle_drive_folds_the_full_blocks() {
     drive.advance(at(begin - 1));
     assert_eq!((drive.stats().slc.blocks, count(&drive, FlashOp::Read, Cause::Fold)), (0, 0));
     drive.run_until_idle(IDLE).unwrap();
-    let counts = [FlashOp::Read, FlashOp::Program, FlashOp::Erase].map(|kind| count(&drive, kind, Cause::Fold));
+    let counts =
+        [FlashOp::Read, FlashOp::Program, FlashOp::Erase].map(|kind| count(&drive, kind, Cause::Fold));
     assert_eq!((counts, in_slc_mode(&drive)), ([8, 8, 2], 1));
     let slc = drive.stats().slc.clone();
     assert_eq!((slc.blocks, slc.folded_idle, slc.folded_full, slc.folded_space), (2, 8, 0, 0));
@@ -131,7 +127,10 @@ fn a_write_waits_for_a_fold() {
     let stats = drive.stats();
     assert_eq!((stats.slc.cached, stats.slc.direct), (100, 0));
     assert_eq!(stats.slc.folded_space + stats.slc.folded_idle, 0);
-    assert!(stats.slc.folded_full >= 4 * (100 - 20) / 4 - 4 && latencies[..20].iter().all(|&ns| ns == TRANSFER + 100 * US));
+    assert!(
+        stats.slc.folded_full >= 4 * (100 - 20) / 4 - 4
+            && latencies[..20].iter().all(|&ns| ns == TRANSFER + 100 * US)
+    );
     // The 21st write waits for four reads and programs, and an erase.
     assert!(latencies[20] > 4 * 900 * US + 2 * MS, "{}", latencies[20]);
     check(&drive);
@@ -164,7 +163,11 @@ fn folding_begins_above_the_watermark() {
 /// Every logical page can be written, again and again, whatever is in SLC mode.
 #[test]
 fn the_logical_capacity_stays_writable() {
-    for more in [&["slc.dynamic=1.0"][..], &["slc.dynamic=1.0", "slc.when_full='fold'"], &["slc.static='64KiB'", "slc.dynamic=0.0"]] {
+    for more in [
+        &["slc.dynamic=1.0"][..],
+        &["slc.dynamic=1.0", "slc.when_full='fold'"],
+        &["slc.static='64KiB'", "slc.dynamic=0.0"],
+    ] {
         let mut drive = drive(&[more, &["drive.op=0.5"]].concat());
         let logical = u64::from(drive.geometry().logical_units);
         for round in 0..4 {
@@ -184,7 +187,8 @@ fn the_logical_capacity_stays_writable() {
 /// Ten cycles in SLC mode wear a block like one of TLC, at endurances of 30,000 and 3,000 cycles.
 #[test]
 fn wear_adds_up_over_the_modes() {
-    let mut drive = drive(&["slc.endurance=30000", "slc.dynamic=0.01", "slc.static='16KiB'", "drive.blocks_per_plane=8"]);
+    let mut drive =
+        drive(&["slc.endurance=30000", "slc.dynamic=0.01", "slc.static='16KiB'", "drive.blocks_per_plane=8"]);
     for round in 0..400 {
         (0..4).for_each(|lpn| _ = write(&mut drive, (round * 4 + lpn) % 40));
         drive.run_until_idle(IDLE).unwrap();
@@ -300,7 +304,8 @@ impl Twin {
 
     /// Full blocks without valid pages are erased.
     fn erase_dead(&mut self, open: &mut [Option<usize>; 3]) {
-        while let Some(dead) = self.blocks.iter().position(|block| block.is_full() && block.valid.is_empty()) {
+        while let Some(dead) = self.blocks.iter().position(|block| block.is_full() && block.valid.is_empty())
+        {
             // The lane opens again if its last fold was in idle time.
             self.is_closed &= !(self.blocks[dead].is_slc && self.has_folded_idle);
             self.blocks.remove(dead);
@@ -383,7 +388,8 @@ fn stats_of_space(drive: &Drive<Oracle>) -> u64 {
 /// four pages are enough for the cache, and one more may be taken by the job under way.
 #[test]
 fn an_emergency_flush_in_slc_mode_is_quicker_and_needs_more_blocks() {
-    let backed = ["cache.size='32KiB'", "capacitor.capacitance='100mF'", "slc.dynamic=0.0", "slc.static='0B'"];
+    let backed =
+        ["cache.size='32KiB'", "capacitor.capacitance='100mF'", "slc.dynamic=0.0", "slc.static='0B'"];
     let of_mode = |mode: &str| {
         let mode = format!("capacitor.flush_mode='{mode}'");
         let sets: Vec<&str> = if mode.contains("slc") {
@@ -520,7 +526,10 @@ fn the_breaks_of_a_sequential_write_are_those_published() {
     };
     let end_of = |rate: f64| rates.iter().skip(3).find(|&&(_, now)| now < 0.8 * rate).expect("a break").0;
     let (cached, direct) = (mean(30.0, 250.0), mean(320.0, 450.0));
-    assert!((cached / 4500.0 - 1.0).abs() < 0.03 && (direct / 2000.0 - 1.0).abs() < 0.03, "{cached} {direct}");
+    assert!(
+        (cached / 4500.0 - 1.0).abs() < 0.03 && (direct / 2000.0 - 1.0).abs() < 0.03,
+        "{cached} {direct}"
+    );
     let breaks = [end_of(4500.0), end_of(2000.0)];
     assert!((breaks[0] / 280.0 - 1.0).abs() < 0.03 && (breaks[1] / 500.0 - 1.0).abs() < 0.15, "{breaks:?}");
 }

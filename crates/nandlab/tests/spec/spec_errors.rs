@@ -2141,3 +2141,19 @@ fn a_fill_that_bad_blocks_leave_no_room_for_is_an_error() {
     load_with(text, &["precondition.used=0.921"]).unwrap_or_else(|e| panic!("{e}"));
     load_with(text, &["drive.bad_blocks=0"]).unwrap_or_else(|e| panic!("{e}"));
 }
+
+#[test]
+fn what_is_not_modelled_is_told() {
+    golden(
+        "[zns]\nzones = 3\n",
+        "run.toml:1: zns: not modelled\n  remedy: the drive has the block interface only, without zones; see \
+         docs/explanation/not-modelled.md",
+    );
+    for text in
+        ["[drive]\nnamespaces = 2\n", "[dedup]\n", "[ftl]\ncompression = 0.5\n", "host_memory_buffer = 1\n"]
+    {
+        assert!(says(text).contains(": not modelled\n  remedy: "), "{}", says(text));
+    }
+    let cell = says("[drive]\ncell = \"qlc\"\n");
+    assert!(cell.starts_with("run.toml:2: drive.cell: \"qlc\" is not modelled\n"), "{cell}");
+}

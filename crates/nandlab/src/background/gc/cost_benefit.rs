@@ -29,6 +29,10 @@ impl VictimPolicy for CostBenefit {
         })
     }
 
+    fn remembers_order(&self) -> bool {
+        false
+    }
+
     fn fork(&self) -> Box<dyn VictimPolicy> {
         Box::new(self.clone())
     }

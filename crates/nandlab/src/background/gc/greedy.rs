@@ -22,6 +22,10 @@ impl VictimPolicy for Greedy {
         Ok(lane.least_valid())
     }
 
+    fn remembers_order(&self) -> bool {
+        false
+    }
+
     fn fork(&self) -> Box<dyn VictimPolicy> {
         Box::new(self.clone())
     }

@@ -48,6 +48,10 @@ impl VictimPolicy for PartialAware {
         Ok(as_few.min_by_key(|&superblock| lane.superblocks[superblock as usize].linked))
     }
 
+    fn remembers_order(&self) -> bool {
+        false
+    }
+
     fn fork(&self) -> Box<dyn VictimPolicy> {
         Box::new(self.clone())
     }

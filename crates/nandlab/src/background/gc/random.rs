@@ -60,6 +60,10 @@ impl VictimPolicy for Random {
         Ok(Some(best))
     }
 
+    fn remembers_order(&self) -> bool {
+        false
+    }
+
     fn fork(&self) -> Box<dyn VictimPolicy> {
         Box::new(self.clone())
     }

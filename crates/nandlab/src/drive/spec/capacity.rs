@@ -152,7 +152,11 @@ fn units_fit(check: &mut Check<'_>) -> Option<Capacity> {
             bad_blocks: check.num("drive.bad_blocks")?,
             seed: check.int("seed")?,
             units_per_superblock,
-            units_per_flush_superblock: if flushes_in_slc_mode { slc_units.max(1) } else { units_per_superblock },
+            units_per_flush_superblock: if flushes_in_slc_mode {
+                slc_units.max(1)
+            } else {
+                units_per_superblock
+            },
             unit_bytes,
             units_per_program: layout.units_per_program,
             logical_units: logical_units(units, op),

@@ -50,8 +50,8 @@ pub use units::MappingUnit;
 
 use crate::base::policy::{PolicyInfo, PolicySlot};
 use crate::spec::{
-    Key, Named, Outside, Param, Payload, Policy, PolicyRow, Resolved, Rule, Section, SpecErrors, Table,
-    canonical_json, hash, int, key, registered, section, to_toml,
+    Absent, Key, Named, Outside, Param, Payload, Policy, PolicyRow, Resolved, Rule, Section, SpecErrors,
+    Table, canonical_json, hash, int, key, registered, section, to_toml,
 };
 use crate::{
     background, capacitor, demand_map, ftl, migration, power_loss, read_levels, refresh, write_cache,
@@ -178,6 +178,39 @@ section! {
 
 const SEED: Key = key("seed", int(0, i64::MAX as u64), "1", "seed of every random stream");
 
+/// What other simulators or drives have and this one has not. The page docs/explanation/not-modelled.md has the same list.
+const ABSENT: &[Absent] = &[
+    Absent {
+        names: &["zns", "zones", "zone"],
+        instead: "the drive has the block interface only, without zones",
+    },
+    Absent {
+        names: &["namespaces", "namespace"],
+        instead: "the drive is one namespace: give each client a span of it",
+    },
+    Absent {
+        names: &["dedup", "deduplication"],
+        instead: "the simulation has no contents: every write takes its units, whatever it contains",
+    },
+    Absent {
+        names: &["compression", "compress"],
+        instead: "the simulation has no contents: every write takes its units, whatever it contains",
+    },
+    Absent {
+        names: &["host_memory_buffer", "hmb"],
+        instead: "the mapping cache is in the drive: set ftl.map.demand.cache to the size of both",
+    },
+    Absent {
+        names: &["parity", "raid", "raid5"],
+        instead: "no parity is written over dies: set a larger drive.op for its space",
+    },
+    Absent { names: &["qlc", "plc"], instead: "a cell has at most three bits" },
+    Absent {
+        names: &["thermal", "throttling"],
+        instead: "temperature acts on the capacitor alone: set longer times for a throttled drive",
+    },
+];
+
 /// The table of all keys.
 static TABLE: Table = Table {
     keys: Spec::KEYS,
@@ -193,6 +226,7 @@ static TABLE: Table = Table {
     one_of: &[nandlab_base::workload::SOURCES],
     // The slots of these sections (cell type, preconditioning, workload) are not policies.
     without_policies: &["drive", "precondition", "workload"],
+    absent: ABSENT,
     example: "gc.victim=fifo",
     table_example: "gc.victim.random={k=8}",
 };

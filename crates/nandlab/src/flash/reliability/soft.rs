@@ -9,7 +9,9 @@
 //! of the RBER, one curve of frame error rates and one curve of iterations serve every number of references. How hard a
 //! channel is to decode is its equivocation H(bit | region), in which regions that are sure of their bits count more
 //! ([`Regions::difficulty`]): with the one constant of a code, which the boundaries of soft decisions give, it predicts
-//! these within 4 %, and those of the pages of `vth` and `vth-tlc` too (`crates/nandlab/tests/drive/frames.rs`).
+//! these within 4 %. By how much it is off at the boundary of as many references is known, and taken away
+//! ([`Soft::residual`]); the boundaries of the pages of `vth` and `vth-tlc` are then predicted within 5 %
+//! (`crates/nandlab/tests/drive/frames.rs`).
 
 use super::Entry;
 use super::vth::State;
@@ -31,6 +33,9 @@ pub struct Soft {
     pub centre: Centre,
     /// How much more a region counts that is sure of its bits: [`nandlab_ldpc::Shipped::certainty`].
     pub certainty: f64,
+    /// By which the equivalent RBER is divided: how far the difficulty is off with these references at a Gaussian boundary
+    /// ([`nandlab_ldpc::Shipped::equidistant_residual`]). 1 leaves it as the difficulty has it.
+    pub residual: f64,
     /// The share that counts of an RBER which is not the model's, such as that of read disturb: the RBER at which a code
     /// fails with hard decisions, divided by that at which it fails with these references at a Gaussian boundary.
     pub gain: f64,
@@ -210,7 +215,10 @@ pub(super) fn regions(states: &[State], sensed: &[usize], references: &[Vec<f64>
 }
 
 /// The equivalent RBER, 0 to 0.5, of pages with these regions; 0.5 without regions.
-pub(super) fn equivalent<const N: usize>(regions: Option<[Regions; N]>, certainty: f64) -> [f64; N] {
-    let of_page = |regions: Regions| rber_of_difficulty(regions.difficulty(certainty), certainty);
+pub(super) fn equivalent<const N: usize>(regions: Option<[Regions; N]>, soft: &Soft) -> [f64; N] {
+    let of_page = |regions: Regions| {
+        let rber = rber_of_difficulty(regions.difficulty(soft.certainty), soft.certainty);
+        (rber / soft.residual).min(0.5)
+    };
     regions.map_or([0.5; N], |regions| regions.map(of_page))
 }

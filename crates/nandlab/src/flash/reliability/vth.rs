@@ -110,7 +110,7 @@ impl Vth {
 
     /// The equivalent RBER of the pages with soft sensing; 0 to 0.5.
     pub fn equivalent(&self, pe_cycles: f64, age_s: f64, soft: &Soft) -> PerKind {
-        let [lsb, msb] = equivalent(self.regions(pe_cycles, age_s, soft), soft.certainty);
+        let [lsb, msb] = equivalent(self.regions(pe_cycles, age_s, soft), soft);
         PerKind { lsb, msb }
     }
 

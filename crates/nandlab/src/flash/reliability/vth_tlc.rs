@@ -110,7 +110,7 @@ impl VthTlc {
 
     /// The equivalent RBER of LSB, CSB and MSB pages with soft sensing; 0 to 0.5.
     pub fn equivalent(&self, pe_cycles: f64, age_s: f64, soft: &Soft) -> [f64; 3] {
-        equivalent(self.regions(pe_cycles, age_s, soft), soft.certainty)
+        equivalent(self.regions(pe_cycles, age_s, soft), soft)
     }
 
     /// The regions of LSB, CSB and MSB pages with soft sensing, region 0 at the side of the bit 0: the channel of a bit

@@ -74,7 +74,7 @@ impl Watch {
             if matches!(content, Content::Trimmed(_)) && lpn != LPN { Content::Nothing } else { content }
         };
         let (unit_bytes, content) = (UNIT as u32, &of);
-        let recovered = Recovered { units: 8, unit_bytes, destroyed: &destroyed, content };
+        let recovered = Recovered { units: 8, unit_bytes, destroyed: &destroyed, content, changed: None };
         self.oracle.on_power_loss(lost, &recovered);
     }
 }

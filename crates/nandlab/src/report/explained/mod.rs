@@ -44,18 +44,21 @@ const STEPS_MAX: usize = 64;
 /// The most lists of holds that the wait of an operation looks at: that of its die and those of its planes.
 const LISTS_MAX: usize = 17;
 
-/// What the drive acts upon.
+/// What the drive acts upon: the end of an operation, by number, or one of the constants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Trigger {
+struct Trigger(u64);
+
+impl Trigger {
     /// Nothing that is known.
-    Unknown,
+    const UNKNOWN: Self = Self(u64::MAX);
     /// The beginning of a request.
-    Request,
-    /// The end of an operation, by number.
-    Operation(u64),
+    const REQUEST: Self = Self(u64::MAX - 1);
     /// A time that has come.
-    Timer,
+    const TIMER: Self = Self(u64::MAX - 2);
 }
+
+/// The number of no request.
+const NOBODY: u64 = u64::MAX;
 
 /// From a time to another one, in nanoseconds; [`NONE`] while it has not begun.
 type Stretch = (u64, u64);
@@ -78,8 +81,8 @@ struct Operation {
     before: [u64; 2],
     station: u32,
     die: u32,
-    /// The slot of the request to which it belongs, and the number of the request.
-    request: Option<(u32, u64)>,
+    /// The number of the request to which it belongs; [`NOBODY`] for none.
+    request: u64,
     lpn: u32,
     /// `None` for an access to DRAM.
     kind: Option<FlashOp>,
@@ -94,13 +97,13 @@ impl Operation {
         queued: 0,
         issued: u64::MAX,
         ended: u64::MAX,
-        trigger: Trigger::Unknown,
+        trigger: Trigger::UNKNOWN,
         phases: [NONE; 4],
         hold: u64::MAX,
         before: [0; 2],
         station: 0,
         die: 0,
-        request: None,
+        request: NOBODY,
         lpn: 0,
         kind: None,
         cause: Cause::Host,
@@ -108,8 +111,19 @@ impl Operation {
     };
 }
 
-/// A time for which an operation held its die, or the planes of a die that read at their own times.
+impl Operation {
+    /// It begins on a station. The program of a copyback follows its sense, which was issued before.
+    fn issue(&mut self, now: Time, id: DieId, before: [u64; 2]) {
+        if self.issued == u64::MAX {
+            (self.issued, self.station, self.before) = (now.ns(), id.0, before);
+        }
+    }
+}
+
+/// A time for which an operation held its die, or the planes of a die that read at their own times. It fills a line of the
+/// processor's cache.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 struct Hold {
     number: u64,
     start: u64,
@@ -117,9 +131,10 @@ struct Hold {
     /// The number of the hold before it.
     before: u64,
     operation: u64,
+    /// The number of the request to which the operation belongs; [`NOBODY`] for none.
+    request: u64,
     die: u32,
     lpn: u32,
-    request: Option<u64>,
     kind: FlashOp,
     cause: Cause,
     /// The die gets ready for reads: the operation is being suspended.
@@ -316,7 +331,7 @@ impl Explainer {
             operation: u64::MAX,
             die: 0,
             lpn: 0,
-            request: None,
+            request: NOBODY,
             kind: FlashOp::Read,
             cause: Cause::Host,
             is_suspension: false,
@@ -325,7 +340,7 @@ impl Explainer {
             slowest_max: slowest as usize,
             slowest: BinaryHeap::with_capacity(slowest as usize + 1),
             sums: [Sums::default(); 4],
-            trigger: Trigger::Unknown,
+            trigger: Trigger::UNKNOWN,
             operations: vec![Operation::NONE; RING].into(),
             begun: 0,
             of_order: vec![(u64::MAX, u64::MAX); RING].into(),
@@ -339,7 +354,7 @@ impl Explainer {
     }
 
     /// Bytes of memory of an explainer that keeps so many requests, with their JSON text in Rust and in Python.
-    pub(crate) fn bytes(slowest: u32) -> u64 {
+    pub fn bytes(slowest: u32) -> u64 {
         let rings = RING * (size_of::<Operation>() + size_of::<Hold>() + 2 * size_of::<u64>());
         let steps = STEPS_MAX * (size_of::<Step>() + 2 * 120);
         rings as u64 + u64::from(slowest) * (size_of::<Explained>() + steps) as u64
@@ -414,29 +429,37 @@ impl Explainer {
         number
     }
 
-    /// An operation begins to hold a station.
-    fn hold(&mut self, now: Time, id: DieId, t: &Transaction) {
-        let (number, before) = (self.held, self.station(id).last);
-        let request = self.request_of(t).map(|(_, id)| id);
-        let operation = self.of_order(t.order).map_or(u64::MAX, |operation| {
-            operation.hold = number;
-            operation.number
-        });
+    /// The operation of a transaction has been issued on a station, alone or as the first of others: it holds the station.
+    fn hold(&mut self, now: Time, id: DieId, t: &Transaction, before: [u64; 2]) {
+        let number = self.held;
+        let (operation, request) = match self.of_order(t.order) {
+            Some(operation) => {
+                operation.hold = number;
+                operation.issue(now, id, before);
+                (operation.number, operation.request)
+            }
+            None => (u64::MAX, self.request_of(t)),
+        };
         self.holds[number as usize % RING] = Hold {
             number,
             start: now.ns(),
             end: u64::MAX,
-            before,
+            before: before[1],
             operation,
+            request,
             die: t.die.0,
             lpn: t.lpn.0,
-            request,
             kind: t.kind,
             cause: t.cause,
             is_suspension: false,
         };
         self.held += 1;
-        self.stations[id.index()].last = number + 1;
+        let station = &mut self.stations[id.index()];
+        station.last = number + 1;
+        station.batch.clear();
+        if operation != u64::MAX {
+            station.batch.push(operation);
+        }
     }
 
     /// The hold before the one with this number plus 1.
@@ -446,25 +469,14 @@ impl Explainer {
         (hold.number == number).then_some(hold)
     }
 
-    fn request_of(&self, t: &Transaction) -> Option<(u32, u64)> {
+    /// The number of the request to which a transaction belongs; [`NOBODY`] for none.
+    fn request_of(&self, t: &Transaction) -> u64 {
         match t.owner {
             Owner::Request(slot) | Owner::Merge(slot) => {
-                self.slots.get(slot.index()).map(|request| (slot.0, request.id))
+                self.slots.get(slot.index()).map_or(NOBODY, |request| request.id)
             }
-            _ => None,
+            _ => NOBODY,
         }
-    }
-
-    /// A transaction begins on a station, alone or along with others.
-    fn issue(&mut self, now: Time, id: DieId, t: &Transaction, before: [u64; 2]) {
-        let number = self.of_order(t.order).map(|operation| {
-            // The program of a copyback follows its sense, which was issued before.
-            if operation.issued == u64::MAX {
-                (operation.issued, operation.station, operation.before) = (now.ns(), id.0, before);
-            }
-            operation.number
-        });
-        self.station(id).batch.extend(number);
     }
 
     /// Follows a request back from `done`, at which the drive has completed it.
@@ -473,10 +485,11 @@ impl Explainer {
         while at > path.begun {
             path.looks += 1;
             let number = match trigger {
-                Trigger::Operation(number) if path.looks < LOOKS_MAX => number,
-                Trigger::Request => return path.own((path.begun, at), Own::Gather),
-                Trigger::Timer => return path.own((path.begun, at), Own::Timer),
-                Trigger::Operation(_) | Trigger::Unknown => return path.own((path.begun, at), Own::Other),
+                Trigger::REQUEST => return path.own((path.begun, at), Own::Gather),
+                Trigger::TIMER => return path.own((path.begun, at), Own::Timer),
+                Trigger::UNKNOWN => return path.own((path.begun, at), Own::Other),
+                Trigger(number) if path.looks < LOOKS_MAX => number,
+                Trigger(_) => return path.own((path.begun, at), Own::Other),
             };
             let Some(operation) = self.operation(number).filter(|operation| operation.ended <= at) else {
                 return path.own((path.begun, at), Own::Other);
@@ -538,7 +551,7 @@ impl Explainer {
             }
             let part = if hold.is_suspension {
                 Part::Own(Own::Suspend)
-            } else if hold.request == Some(path.request) {
+            } else if hold.request == path.request {
                 Part::Own(Own::Units)
             } else {
                 Part::Operation(hold.kind, hold.cause)
@@ -555,7 +568,7 @@ impl Explainer {
         let issued = operation.issued.min(operation.ended);
         let all = (issued, operation.ended);
         let Some(kind) = operation.kind else { return path.own(all, Own::Dram) };
-        let is_own = operation.request.is_some_and(|(_, id)| id == path.request);
+        let is_own = operation.request == path.request;
         let is_for_host = matches!(operation.cause, Cause::Host | Cause::Sync);
         if !is_for_host {
             return path.add(all, Part::Operation(kind, operation.cause), of);
@@ -673,24 +686,27 @@ impl Explainer {
 
 impl Watcher for Explainer {
     fn on_issue(&mut self, now: Time, die: DieId, t: &Transaction) {
+        let mut of_die = self.station(die).last;
+        let of_station = of_die;
         if die != t.die {
-            let planes = &mut self.station(t.die).planes;
-            if !planes.contains(&die.0) {
-                planes.push(die.0);
+            let whole = self.station(t.die);
+            of_die = whole.last;
+            if !whole.planes.contains(&die.0) {
+                whole.planes.push(die.0);
             }
         }
-        let before = [self.station(t.die).last, self.station(die).last];
-        self.stations[die.index()].batch.clear();
-        self.hold(now, die, t);
-        self.issue(now, die, t, before);
+        self.hold(now, die, t, [of_die, of_station]);
     }
 
     fn on_joined(&mut self, now: Time, die: DieId, _: &Transaction, t: &Transaction) {
         // The hold of the operation is that of its first transaction. Planes that read at their own times join nothing.
         let last = self.station(die).last;
         let before = self.hold_before(last).map_or(0, |hold| hold.before);
-        let before = [before; 2];
-        self.issue(now, die, t, before);
+        let number = self.of_order(t.order).map(|operation| {
+            operation.issue(now, die, [before; 2]);
+            operation.number
+        });
+        self.stations[die.index()].batch.extend(number);
     }
 
     fn on_phase(&mut self, start: Time, end: Time, die: DieId, _: u32, phase: Phase, t: &Transaction) {
@@ -758,7 +774,7 @@ impl Watcher for Explainer {
             operation: operation.number,
             die: operation.die,
             lpn: operation.lpn,
-            request: operation.request.map(|(_, id)| id),
+            request: operation.request,
             kind,
             cause,
             is_suspension: false,
@@ -805,14 +821,14 @@ impl Probe for Explainer {
     }
 
     fn on_reached(&mut self, now: Time, slot: RequestId) {
-        self.trigger = Trigger::Request;
+        self.trigger = Trigger::REQUEST;
         if let Some(request) = self.slots.get_mut(slot.index()) {
             request.reached = now.ns();
         }
     }
 
     fn on_begun(&mut self, now: Time, slot: RequestId) {
-        self.trigger = Trigger::Request;
+        self.trigger = Trigger::REQUEST;
         if let Some(request) = self.slots.get_mut(slot.index()) {
             request.begun = now.ns();
         }
@@ -836,7 +852,7 @@ impl Probe for Explainer {
             if let Some(before) = self.of_order(t.order) {
                 before.ended = now.ns();
                 let before = before.number;
-                self.operations[number as usize % RING].trigger = Trigger::Operation(before);
+                self.operations[number as usize % RING].trigger = Trigger(before);
             }
         }
         self.of_order[t.order as usize % RING] = (t.order, number);
@@ -846,14 +862,14 @@ impl Probe for Explainer {
         self.trigger = match self.of_order(t.order) {
             Some(operation) => {
                 operation.ended = now.ns();
-                Trigger::Operation(operation.number)
+                Trigger(operation.number)
             }
-            None => Trigger::Unknown,
+            None => Trigger::UNKNOWN,
         };
     }
 
     fn on_access(&mut self, now: Time, end: Time, slot: RequestId) {
-        let request = self.slots.get(slot.index()).map(|request| (slot.0, request.id));
+        let request = self.slots.get(slot.index()).map_or(NOBODY, |request| request.id);
         let number = self.begin(Operation {
             queued: now.ns(),
             issued: now.ns(),
@@ -865,11 +881,11 @@ impl Probe for Explainer {
     }
 
     fn on_accessed(&mut self, _: RequestId) {
-        self.trigger = self.accesses.pop_front().map_or(Trigger::Unknown, Trigger::Operation);
+        self.trigger = self.accesses.pop_front().map_or(Trigger::UNKNOWN, Trigger);
     }
 
     fn on_timer(&mut self, _: Time) {
-        self.trigger = Trigger::Timer;
+        self.trigger = Trigger::TIMER;
     }
 
     fn on_decode(&mut self, start: Time, end: Time, _: u32, _: u8, t: &Transaction) {
@@ -901,7 +917,7 @@ impl Probe for Explainer {
 
     /// All requests and operations have ended.
     fn on_power_off(&mut self, _: Time, _: Time) {
-        self.trigger = Trigger::Unknown;
+        self.trigger = Trigger::UNKNOWN;
         self.accesses.clear();
         self.crossing.clear();
         for operation in &mut self.operations {

@@ -1,0 +1,60 @@
+//! What explaining requests costs: plays requests of 4 KiB at a queue depth of 32 on a drive whose events go to an observer
+//! that does nothing, as those of a live drive go to the observer that keeps its data.
+//!
+//! `explained none|apart|member reads|writes REQUESTS`: without an explainer, with one among the further observers, or with
+//! that of the set. callgrind counts the instructions: those of twice as many requests, less those of the requests, are without
+//! the start.
+
+use nandlab::base::rng::Stream;
+use nandlab::base::units::Time;
+use nandlab::drive::{Drive, spec};
+use nandlab::host::{Op, Request};
+use nandlab::probe::Probe;
+use nandlab::report::{Explainer, Taps};
+use nandlab::sched::Watcher;
+use std::path::Path;
+
+/// Keeps sequence numbers, and does nothing.
+struct Idle;
+
+impl Watcher for Idle {}
+
+impl Probe for Idle {
+    fn needs_sequences(&self) -> bool {
+        true
+    }
+}
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let [how, what, requests] = &words[..] else { panic!("three words are expected") };
+    let taps = Taps::default().with(Idle);
+    let taps = match how.as_str() {
+        "none" => taps,
+        "apart" => taps.with(Explainer::new(3)),
+        "member" => taps.explaining(Explainer::new(3)),
+        _ => panic!("{how} is unknown"),
+    };
+    let text = "[drive]\nchannels = 4\nchips_per_channel = 2\nblocks_per_plane = 64\npages_per_block = 256\nop = 0.28\n\
+                page_size = \"4KiB\"\nendurance = 1_000_000\n[power]\ncut_at = \"1000000 s\"\n";
+    let loaded = spec::load(text, "explained", Path::new("."), &[]).unwrap_or_else(|e| panic!("{e}"));
+    let mut drive = Drive::with_probe(&loaded.spec, taps);
+    let op = if what == "reads" { Op::Read } else { Op::Write };
+    let units = drive.geometry().logical_bytes() / 4096 / 4;
+    let mut stream = Stream::new(1, "explained");
+    let mut submit = |drive: &mut Drive<Taps>, op, unit| {
+        while drive.outstanding() >= 32 {
+            drive.advance_to_completion(Time::NEVER);
+            drive.completions();
+        }
+        drive.submit(&Request::new(op, unit * 4096, 4096).at(drive.now())).expect("the drive takes it");
+    };
+    for unit in 0..units {
+        submit(&mut drive, Op::Write, unit);
+    }
+    for _ in 0..requests.parse::<u64>().expect("a number") {
+        submit(&mut drive, op, stream.below(units));
+    }
+    let sum = |op| drive.probe().explainer().map_or(0, |of| of.sums(op).latency_ns);
+    println!("{:?} {}", drive.now(), sum(op));
+}
