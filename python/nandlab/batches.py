@@ -101,7 +101,15 @@ def requests_of(table: Any) -> dict[str, NDArray[Any]]:
 
 
 #: The columns that a trace of requests states: name there, and name here.
-_TRACED = {"time_ns": "arrival_ns", "op(0=read, 1=write, 2=trim, 3=flush)": "op", "offset": "offset", "size": "length"}
+_TRACED = {
+    "time_ns": "arrival_ns",
+    "op(0=read, 1=write, 2=trim, 3=flush)": "op",
+    "offset": "offset",
+    "size": "length",
+    "placement": "placement",
+}
+#: Of these, the columns that may be absent.
+_OPTIONAL = ("arrival_ns", "placement")
 #: The arrival of requests without times, which is that of a synthetic workload.
 _CLOSED_LOOP = {"queue_depth": 32}
 
@@ -124,13 +132,13 @@ def trace_of(table: Any) -> RequestTrace:
     beside = [name for name in columns if name not in _TRACED.values()]
     if beside:
         raise ValueError(
-            f"column {beside[0]!r}: the requests of a run have the columns op, offset, length and arrival_ns; "
-            "nandlab.Drive.submit_many takes the others"
+            f"column {beside[0]!r}: the requests of a run have the columns op, offset, length, arrival_ns and "
+            "placement; nandlab.Drive.submit_many takes the others"
         )
-    times = [name for name in _TRACED if _TRACED[name] != "arrival_ns" or "arrival_ns" in columns]
-    frame = pl.DataFrame({name: columns[name] for name in map(_TRACED.__getitem__, times)})
+    stated = [name for name in _TRACED if _TRACED[name] not in _OPTIONAL or _TRACED[name] in columns]
+    frame = pl.DataFrame({name: columns[name] for name in map(_TRACED.__getitem__, stated)})
     content = frame.write_csv(include_header=False).encode()
-    described = ", ".join(times) + "; separator=comma" + ("" if "arrival_ns" in columns else "; time=none")
+    described = ", ".join(stated) + "; separator=comma" + ("" if "arrival_ns" in columns else "; time=none")
     if not len(frame):
         raise ValueError("there are no requests")
     name = f"{REQUESTS}{hashlib.sha256(content).hexdigest()[:12]}.csv"

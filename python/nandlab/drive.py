@@ -9,6 +9,7 @@ for completion in drive.completions():
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -140,8 +141,9 @@ class Drive:
         `op` is `"read"`, `"write"`, `"trim"` or `"flush"`; `offset` and `length` are bytes. With `fua` a write
         completes only when it is in flash, or in a write cache that a charged capacitor backs up
         (`cache.flush_to`). Results are kept by `queue` and by `placement`, numbers up to 65,535, once one of them is
-        not 0; writes with different placements go to different open blocks. Raises `ValueError` for an unknown `op`
-        and `RunError` for a request that the drive refuses.
+        not 0; writes with different placements go to different open blocks. On a drive with placement handles a
+        placement that it does not have counts as 0, and as an event. Raises `ValueError` for an unknown `op` and
+        `RunError` for a request that the drive refuses, such as one with a placement on a drive without handles.
         """
         return self._core.submit(op, offset, length, fua, (queue, placement))
 
@@ -149,9 +151,9 @@ class Drive:
         """Submit a read of `length` bytes at byte `offset`; see `submit`."""
         return self.submit("read", offset, length)
 
-    def write(self, offset: int, length: int, *, fua: bool = False) -> int:
-        """Submit a write of `length` bytes at byte `offset`; see `submit`."""
-        return self.submit("write", offset, length, fua=fua)
+    def write(self, offset: int, length: int, *, fua: bool = False, placement: int = 0) -> int:
+        """Submit a write of `length` bytes at byte `offset`, with a placement identifier; see `submit`."""
+        return self.submit("write", offset, length, fua=fua, placement=placement)
 
     def trim(self, offset: int, length: int) -> int:
         """Submit a TRIM of `length` bytes at byte `offset`, which deallocates whole pages only; see `submit`."""
@@ -264,6 +266,25 @@ class Drive:
     def smart(self) -> Smart:
         """The present content of `smart.json`: NVMe health log and OCP C0h log."""
         return parse(self._core.smart(), Smart, "smart.json")
+
+    def fdp(self) -> dict[str, Any] | None:
+        """The present content of `fdp.json`, the logs of a drive with placement handles; `None` for another drive.
+
+        `nandlab.fdp.lines` prints one of the logs as nvme-cli does.
+        """
+        text = self._core.fdp()
+        return None if text is None else json.loads(text)
+
+    def update_handle(self, placement: int) -> None:
+        """Let the placement identifier go on in a fresh reclaim unit, as NVMe's reclaim unit handle update does.
+
+        A reclaim unit that was not full counts as an event. Raises `RunError` for an identifier that the drive does not
+        have.
+        """
+        if not self._core.update_handle(placement):
+            raise _core.RunError(
+                f"the drive has no placement {placement}\n  remedy: the status in `fdp()` lists its identifiers"
+            )
 
     def numpy(self, name: str) -> Columns:
         """The table `name`, such as `"series"` or `"blocks"`, as one numpy array per column.

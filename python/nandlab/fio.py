@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +21,8 @@ from nandlab.spec import Spec, read_spec, toml_value
 _BYTES_MAX = 1 << 20
 #: The most clients of a workload.
 _CLIENTS_MAX = 256
+#: The largest index of a placement.
+_PLACEMENTS_MAX = 65_535
 #: The largest number of requests of a client.
 _REQUESTS_MAX = 10**12
 
@@ -51,12 +54,12 @@ _WITHOUT_EFFECT = _words(
 #: Known options that change what fio does, and that clients do not have.
 _KNOWN = _words(
     """
-    atomic bs_unaligned cmdprio cmdprio_class cmdprio_hint cmdprio_percentage cuda_io dataplacement end_fsync
-    exit_what exitall experimental_verify fdp fdp_pli filetype fill_fs flow flow_sleep flow_watermark
+    atomic bs_unaligned cmdprio cmdprio_class cmdprio_hint cmdprio_percentage cuda_io dp_scheme end_fsync
+    exit_what exitall experimental_verify filetype fill_fs flow flow_sleep flow_watermark
     fsync_on_close io_submit_mode iodepth_batch iodepth_batch_complete iodepth_batch_complete_max
     iodepth_batch_complete_min iodepth_batch_submit iodepth_low job_max_open_zones latency_percentile
     latency_run latency_target latency_window max_latency mem_policy min_latency number_ios offset_align
-    percentage_random pli plid_select plids rate_cycle rate_ignore_thinktime rate_iops_min rate_min read_iolog
+    percentage_random rate_cycle rate_ignore_thinktime rate_iops_min rate_min read_iolog
     replay_no_stall replay_redirect replay_scale replay_time_scale rw_sequencer serialize_overlap size_increment
     startdelay steadystate steadystate_check_interval steadystate_duration steadystate_ramp_time sync
     sync_file_range thinkcycles thinktime_blocks thinktime_blocks_type thinktime_iotime thinktime_spin
@@ -68,8 +71,8 @@ _KNOWN = _words(
 #: Options that clients have, but that have no effect beside other options.
 _MAPPED = _words(
     """
-    ba bs bsrange filesize io_size iodepth loops rate random_distribution rate_process rwmixread rwmixwrite
-    thinktime_blocks
+    ba bs bsrange filesize io_size iodepth loops plid_select plids rate random_distribution rate_process rwmixread
+    rwmixwrite thinktime_blocks
     """
 )
 #: Engines that have one request outstanding, whatever `iodepth` says.
@@ -84,6 +87,8 @@ _ALIASES = {
     "fill_device": "fill_fs",
     "wait_for_previous": "stonewall",
     "fdatasync": "fsync",
+    "fdp_pli": "plids",
+    "fdp_pli_select": "plid_select",
 }
 #: The kinds of `rw`: shares of reads and TRIMs (`None`: by `rwmixread`), and whether the addresses are random.
 _KINDS: dict[str, tuple[float | None, float, bool]] = {
@@ -113,6 +118,33 @@ _TIMES_NS = {
 
 
 @dataclass(frozen=True)
+class Places:
+    """The placement identifiers of a drive, which fio names by their index."""
+
+    handles: int = 1
+    groups: int = 1
+
+    @property
+    def count(self) -> int:
+        """The number of identifiers."""
+        return self.handles * self.groups
+
+    def identifier(self, index: int) -> int:
+        """The identifier with an index: its upper bits are the reclaim group, as NVMe's RGIF has them."""
+        group, handle = divmod(index, self.handles)
+        return group << (16 - (self.groups - 1).bit_length()) | handle
+
+    def __str__(self) -> str:
+        if self.count == 1:
+            return "index 0, as the drive has one placement handle (placement.handles = 1)"
+        return f"indices below {self.count}, as the drive has {self.handles} handles in {self.groups} reclaim group(s)"
+
+
+#: The places of a drive without placement handles.
+ONE_PLACE = Places()
+
+
+@dataclass(frozen=True)
 class Jobs:
     """The clients of a job file, and what of the file has no counterpart."""
 
@@ -134,9 +166,11 @@ class Jobs:
         return lines
 
 
-def read_jobs(path: str | os.PathLike[str], logical_bytes: int) -> Jobs:
-    """The jobs of the file `path` on a drive of `logical_bytes` bytes; raises `OutputError` for a file that cannot be
-    read, and for an option whose value fio would refuse."""
+def read_jobs(path: str | os.PathLike[str], logical_bytes: int, places: Places = ONE_PLACE) -> Jobs:
+    """The jobs of the file `path` on a drive of `logical_bytes` bytes with these `places`.
+
+    Raises `OutputError` for a file that cannot be read, and for an option whose value fio or the drive would refuse.
+    """
     path = Path(path)
     try:
         with open(path, "rb") as file:
@@ -150,15 +184,15 @@ def read_jobs(path: str | os.PathLike[str], logical_bytes: int) -> Jobs:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise OutputError(f"{shown(path)}: not UTF-8 text\n  remedy: check that this is a fio job file") from None
-    return parse_jobs(text, logical_bytes, shown(path))
+    return parse_jobs(text, logical_bytes, shown(path), places)
 
 
-def parse_jobs(text: str, logical_bytes: int, name: str = "the fio job file") -> Jobs:
+def parse_jobs(text: str, logical_bytes: int, name: str = "the fio job file", places: Places = ONE_PLACE) -> Jobs:
     """As `read_jobs`, for the text of a job file; `name` is its name in errors."""
     found = Jobs([])
     names: dict[str, int] = {}
     for section, options in _sections(text, name):
-        job = _Job(section, options, logical_bytes, name, found)
+        job = _Job(section, options, logical_bytes, name, found, places)
         for number in range(job.count):
             # fio too names its clones alike; results need a name each.
             # A name is part of the paths of results.
@@ -235,11 +269,20 @@ def _expand(value: str, place: str) -> str:
 class _Job:
     """A job of the file."""
 
-    def __init__(self, name: str, options: Mapping[str, _Option], logical_bytes: int, file: str, found: Jobs) -> None:
+    def __init__(
+        self,
+        name: str,
+        options: Mapping[str, _Option],
+        logical_bytes: int,
+        file: str,
+        found: Jobs,
+        places: Places,
+    ) -> None:
         self._name = name
         self._options = options
         self._logical_bytes = logical_bytes
         self._file = file
+        self._places = places
         self._found = found
         self._used: set[str] = set()
         self._kb_base = 1024
@@ -363,7 +406,42 @@ class _Job:
         self._arrival(client, reads, trims, mean)
         if every := self._count("fsync", 0, 0):
             client["flush_every"] = every
+        if placement := self._placement():
+            client["placement"] = placement
         return client
+
+    def _placement(self) -> int:
+        """The placement identifier of the job's writes; 0 without data placement."""
+        kind = self._text("dataplacement") or ("fdp" if self._flag("fdp") else "none")
+        self._text("fdp")
+        if kind not in ("none", "fdp", "streams"):
+            raise self._wrong("dataplacement", "none, fdp or streams")
+        if kind == "streams":
+            self._without("dataplacement", "the drive has placement handles (fdp), and no streams directive")
+        if kind != "fdp":
+            return 0
+        if "plids" not in self._options:
+            key = "dataplacement" if "dataplacement" in self._options else "fdp"
+            if self._places.count > 1:
+                self._without(key, "fio takes all placements in turn, a client has one; taken: index 0; set plids")
+            return 0
+        indices = self._indices("plids")
+        if beyond := [index for index in indices if index >= self._places.count]:
+            raise self._wrong("plids", f"{self._places}; found {beyond[0]}")
+        if len(indices) > 1:
+            self._without("plids", f"fio takes them in turn, a client has one; taken: {indices[0]}; write a job each")
+        return self._places.identifier(indices[0])
+
+    def _indices(self, key: str) -> list[int]:
+        """Whole numbers and ranges of them, such as `0,2-4`."""
+        indices: list[int] = []
+        for part in (self._text(key) or "").split(","):
+            first, dash, last = part.strip().partition("-")
+            last = last if dash else first
+            if not (first.isdecimal() and last.isdecimal()) or int(last) > _PLACEMENTS_MAX or int(first) > int(last):
+                raise self._wrong(key, "indices such as 0,2-4")
+            indices += range(int(first), int(last) + 1)
+        return indices
 
     def _mix(self) -> float:
         both = [name for name in ("rwmixread", "rwmixwrite") if self._text(name) is not None]
@@ -543,9 +621,15 @@ class _Job:
                 self._without(key, "nothing like it" if key in _KNOWN else "unknown option")
 
 
+def places_of(drive: Spec) -> Places:
+    """The placement identifiers of the drive of a spec."""
+    placement = tomllib.loads(drive.to_toml())["placement"]
+    return Places(placement["handles"], placement["groups"])
+
+
 def read_spec_with(path: Path, sets: list[str], job: str | os.PathLike[str]) -> tuple[Spec, Jobs]:
     """The spec in the file `path` with the jobs of the file `job` as its workload."""
     # The size of the drive depends on the spec, and what the jobs address on this size.
     drive = read_spec(path, [*sets, 'workload.clients=[{ name = "fio" }]'])
-    jobs = read_jobs(job, drive.logical_bytes)
+    jobs = read_jobs(job, drive.logical_bytes, places_of(drive))
     return read_spec(path, [*sets, f"workload.clients={toml_value(jobs.clients)}"]), jobs

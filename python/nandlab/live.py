@@ -93,6 +93,14 @@ class Drive:
         """The SMART log, as `smart.json`."""
         return self._order("smart")
 
+    def fdp(self) -> dict[str, Any]:
+        """The logs of placement handles, as `fdp.json`; `nandlab.fdp.lines` prints one of them as nvme-cli does."""
+        return self._order("fdp")
+
+    def update_handle(self, placement: int) -> dict[str, Any]:
+        """The placement identifier goes on in a fresh reclaim unit, as with NVMe's reclaim unit handle update."""
+        return self._order(f"update-handle {placement}")
+
     def cut(self, *, in_recovery_s: float | None = None) -> dict[str, Any]:
         """Power fails now. Replies that are complete are sent first, then every connection ends.
 

@@ -1002,6 +1002,90 @@ class OutsidePolicy(Record, frozen=True):
     """The name of the policy."""
 
 
+class PlacementEvents(Record, frozen=True):
+    """Events of placement handles and reclaim units, by type (NVMe's log page 23h)."""
+
+    unit_not_full: int
+    """Reclaim units that the host left before they were full (type 0h). In events."""
+    time_limit: int
+    """Reclaim units that were open for too long (type 1h). In events."""
+    controller_reset: int
+    """Handles that went on in another reclaim unit after a power loss (type 2h). In events."""
+    invalid_identifier: int
+    """Host writes with a placement identifier that the drive does not have; they go to identifier 0 (type 3h). In
+    events.
+    """
+    media_reallocated: int
+    """Moves of data from one reclaim unit to another (type 80h). In events."""
+    handle_modified: int
+    """Handles that the drive let go on in another reclaim unit (type 81h). In events."""
+
+
+class HandleSummary(Record, frozen=True):
+    """Data written with one placement identifier."""
+
+    group: int
+    """The reclaim group."""
+    handle: int
+    """The reclaim unit handle."""
+    isolation: str
+    """What GC does with the data of the handle: `initial` or `persistent`."""
+    host_bytes: int
+    """Bytes of the units programmed for the host. A write that is overwritten in the write buffer or cache is not
+    programmed.
+    """
+    copied_bytes: int
+    """Bytes of the units of this data that were programmed again, because GC or another mechanism moved them."""
+    waf: float | None
+    """Write amplification of the handle's data: units programmed per unit programmed for the host; None if none was."""
+    copied_share: float
+    """The handle's share of all copied bytes of the drive."""
+    padding_bytes: int
+    """Bytes of programs to superblocks with data of this handle alone that no unit fills."""
+    erases: int
+    """Superblocks erased that had data of this handle alone."""
+    reclaim_units: int
+    """Reclaim units that the host has begun to fill, in each lane."""
+
+
+class MixedSummary(Record, frozen=True):
+    """Superblocks of a reclaim group in which GC mixes the data of initially isolated handles."""
+
+    copied_bytes: int
+    """Bytes of the units moved out of such superblocks; they count with their handles too."""
+    padding_bytes: int
+    """Bytes of programs to such superblocks that no unit fills."""
+    erases: int
+    """Such superblocks erased."""
+
+
+class PlacementSummary(Record, frozen=True):
+    """Data written with placement handles (NVMe FDP), with the quantities of NVMe's log page 22h."""
+
+    hbmw: int
+    """Host Bytes with Metadata Written: bytes of the host writes that completed without failure."""
+    mbmw: int
+    """Media Bytes with Metadata Written: bytes of user data programmed, for the host and by copies of it. Padding and
+    translation pages are not user data.
+    """
+    mbe: int
+    """Media Bytes Erased: bytes of the blocks erased."""
+    waf: float | None
+    """Write amplification as FDP has it: MBMW over HBMW; None if no host write completed. `waf` of the summary counts
+    padding and translation pages too.
+    """
+    padding_bytes: int
+    """Bytes of programs to superblocks of user data that no unit fills."""
+    map_bytes: int
+    """Bytes of translation pages programmed."""
+    events: PlacementEvents
+    """Events of the handles and reclaim units, by type."""
+    handles: dict[int, HandleSummary]
+    """By placement identifier."""
+    mixed: dict[int, MixedSummary]
+    """By reclaim group: the superblocks in which GC mixes the data of initially isolated handles."""
+
+
 class TagSummary(Record, frozen=True):
     """Requests with one queue, or one placement, that completed without failure."""
 
@@ -1155,6 +1239,8 @@ class Summary(Record, frozen=True):
     """The warm-up, which the results leave out; absent without one."""
     policies: tuple[OutsidePolicy, ...] | None = None
     """Policies from outside, which fill slots in place of the policies that the spec names; absent without them."""
+    placement: PlacementSummary | None = None
+    """What was written and erased by placement handle; absent without placement handles."""
     by_tag: TagsSummary | None = None
     """The requests by queue and by placement; absent while all requests have queue 0 and placement 0."""
     clients: dict[str, ClientSummary] | None = None

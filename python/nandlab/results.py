@@ -2,8 +2,8 @@
 
 A result directory contains `nandlab-result.json` (the marker, with the digests of the files), `summary.json`,
 `smart.json`, `sim.json`, `spec.toml` (the resolved spec), one Parquet file per table, `power.json` after a power loss
-or a detection of the dirty page budget, and `timeline.json` with `output.timeline_operations`. All files except
-`sim.json` have the same bytes for the same spec and version.
+or a detection of the dirty page budget, `fdp.json` for a drive with placement handles, and `timeline.json` with
+`output.timeline_operations`. All files except `sim.json` have the same bytes for the same spec and version.
 
 A file is read only if it is the one that was written: the marker has the SHA-256 of every file except `sim.json`, and
 of its own entries. So a file that was cut off, changed, or taken from another result is refused by its name.
@@ -95,6 +95,8 @@ class RunResult:
     explained_text: str | None = None
     #: The text of `power.json`; `None` for a run with neither a power loss nor a detection of the dirty page budget.
     power_text: str | None = None
+    #: The text of `fdp.json`; `None` for a drive without placement handles.
+    fdp_text: str | None = None
     #: Further files of the result by name: the trace of a run of `requests`.
     files: dict[str, bytes] = field(default_factory=dict, repr=False)
     _raw: dict[str, RawTable] = field(default_factory=dict, repr=False)
@@ -116,6 +118,14 @@ class RunResult:
         if self.power_text is None:
             return None
         return parse(self.power_text, PowerRecord, self._name_of("power.json"))
+
+    @functools.cached_property
+    def fdp(self) -> dict[str, Any] | None:
+        """`fdp.json`: the logs of placement handles (NVMe FDP), with the fields of nvme-cli's JSON; `None` for a drive
+        without placement handles. `nandlab.fdp.lines` prints one of them as nvme-cli does."""
+        if self.fdp_text is None:
+            return None
+        return parse(self.fdp_text, dict[str, Any], self._name_of("fdp.json"))
 
     @functools.cached_property
     def explained(self) -> Explanation | None:
@@ -233,6 +243,8 @@ class RunResult:
             output.write(f"{name}.parquet", self._parquet(name))
         if self.power_text is not None:
             output.write("power.json", _line(self.power_text))
+        if self.fdp_text is not None:
+            output.write("fdp.json", _line(self.fdp_text))
         if self.timeline is not None:
             output.write("timeline.json", _line(self.timeline))
         for name, data in self.files.items():
@@ -254,6 +266,7 @@ class RunResult:
             timeline=result.timeline(),
             explained_text=result.explained(),
             power_text=result.power,
+            fdp_text=result.fdp,
             _raw=dict(result.tables()),
         )
 
@@ -284,11 +297,12 @@ class RunResult:
             timeline=folder.text("timeline.json") if folder.has("timeline.json") else None,
             explained_text=folder.text("explained.json") if folder.has("explained.json") else None,
             power_text=folder.text("power.json") if folder.has("power.json") else None,
+            fdp_text=folder.text("fdp.json") if folder.has("fdp.json") else None,
             files={name: folder.data(name) for name in folder.marker.files if name.startswith(REQUESTS)},
             _frames={name: folder.frame(name) for name in TABLES if folder.has(f"{name}.parquet")},
         )
         # Parse the texts now, so that a file of another version is refused here.
-        _ = result.summary, result.smart, result.power, result.explained
+        _ = result.summary, result.smart, result.power, result.fdp, result.explained
         return result
 
 

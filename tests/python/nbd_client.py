@@ -8,16 +8,16 @@ _FUA = 1
 
 
 class Client:
-    """A connection to a drive."""
+    """A connection to a drive, by the name of an export."""
 
-    def __init__(self, path):
+    def __init__(self, path, name=""):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.socket.settimeout(60)
         self.socket.connect(str(path))
         magic, option_magic, _flags = struct.unpack(">8s8sH", self._receive(18))
         assert (magic, option_magic) == (b"NBDMAGIC", b"IHAVEOPT")
-        # Fixed newstyle without zeros; the option EXPORT_NAME with the empty name.
-        self.socket.sendall(struct.pack(">I8sII", 3, b"IHAVEOPT", 1, 0))
+        # Fixed newstyle without zeros; the option EXPORT_NAME.
+        self.socket.sendall(struct.pack(">I8sII", 3, b"IHAVEOPT", 1, len(name)) + name.encode())
         #: Size of the drive in bytes.
         self.size, _flags = struct.unpack(">QH", self._receive(10))
         self._cookie = 0

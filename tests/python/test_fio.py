@@ -6,7 +6,7 @@ import json
 
 import pytest
 from nandlab.errors import OutputError
-from nandlab.fio import parse_jobs
+from nandlab.fio import Places, parse_jobs
 
 DRIVE = 64 << 20
 
@@ -131,6 +131,46 @@ def test_sections_and_clones():
         ("b-1", "16384B", f"{3 << 20}B"),
         ("a#2", "16384B", "0B"),
     ]
+
+
+def test_placements_are_those_of_the_indices():
+    def placement(options: str, places: Places) -> object:
+        jobs = parse_jobs(f"[job]\nrw=write\n{options}", DRIVE, places=places)
+        assert not jobs.without and not jobs.ignored, jobs
+        return jobs.clients[0].get("placement")
+
+    four = Places(handles=4)
+    assert placement("", four) is None
+    # Without FDP fio writes without a placement.
+    assert parse_jobs("[job]\nplids=2\n", DRIVE, places=four).ignored == ["plids"]
+    for options in ("dataplacement=fdp\nplids=2", "fdp=1\nfdp_pli=2", "plids=2-2\nfdp=1\ndataplacement=fdp"):
+        assert placement(options, four) == 2
+    assert placement("fdp=1\nfdp_pli=0", four) is None
+    # Three handles in two groups: the group is the highest of 16 bits. In four groups it has two bits.
+    assert [placement(f"fdp=1\nplids={n}", Places(3, 2)) for n in (2, 3, 5)] == [2, 0x8000, 0x8002]
+    assert placement("fdp=1\nplids=11", Places(3, 4)) == 0xC002
+    assert placement("fdp=1\nplids=4", Places(1, 5)) == 0x8000
+
+    for options, text in [
+        ("fdp=1", "[job] fdp=1 (fio takes all placements in turn, a client has one; taken: index 0"),
+        ("fdp=1\nfdp_pli=1,2-3", "[job] plids=1,2-3 (fio takes them in turn, a client has one; taken: 1"),
+        ("dataplacement=streams\nplids=1", "[job] dataplacement=streams (the drive has placement handles"),
+    ]:
+        jobs = parse_jobs(f"[job]\nrw=write\n{options}\n", DRIVE, places=four)
+        assert len(jobs.without) == 1 and jobs.without[0].startswith(text), jobs.without
+    assert jobs.clients[0].get("placement") is None
+    for options, error in [
+        ("fdp=1\nplids=4", r":3: plids=4: expected indices below 4, as the drive has 4 handles in 1 .*; found 4"),
+        ("fdp=1\nplids=1-", r":3: plids=1-: expected indices such as 0,2-4"),
+        ("fdp=1\nplids=3-1", r":3: plids=3-1: expected indices such as 0,2-4"),
+        ("fdp=1\nplids=0-99999999999", r":3: plids=.*: expected indices such as 0,2-4"),
+        ("fdp=1\nplids=", r":3: plids=: expected indices such as 0,2-4"),
+        ("dataplacement=fdq", r":2: dataplacement=fdq: expected none, fdp or streams"),
+    ]:
+        with pytest.raises(OutputError, match=error):
+            parse_jobs(f"[job]\n{options}\n", DRIVE, places=four)
+    with pytest.raises(OutputError, match=r"expected index 0, as the drive has one placement handle .*; found 1"):
+        parse_jobs("[job]\nfdp=1\nplids=1\n", DRIVE)
 
 
 def test_points_in_names_are_replaced():

@@ -15,6 +15,7 @@ import nandlab
 import pytest
 from nandlab import live, simulate
 from nandlab.cli.top import frame
+from nbd_client import Client
 from rich.console import Console
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a drive is served on Linux only")
@@ -392,3 +393,17 @@ def test_axe_finds_nothing_serious(page, served):
         .map(one => [one.id, ...one.nodes.slice(0, 3).map(node => node.html)]))"""
     )
     assert found == []
+
+
+def test_a_drive_with_handles_shows_them(tmp_path):
+    plain = ("--set", "cache.size=0B", "--set", "cache.flush_to=flash", "--set", "capacitor.capacitance=0F")
+    with window(tmp_path, *plain, "--set", "placement.handles=2") as own:
+        client = Client(own.drive.path, "handle-1")
+        client.write(0, b"x" * 8192)
+        shown = own.snapshot(lambda one: one["stat"]["placement"]["handles"]["1"]["host_bytes"] == 8192)
+        assert [of["placement"] for of in shown["clients"]] == [1]
+        text = own.ask("/metrics")[2]
+        assert 'nandlab_placement_host_bytes_total{placement="1"} 8192\n' in text
+        assert 'nandlab_placement_host_bytes_total{placement="0"} 0\n' in text
+        assert "nandlab_fdp_write_amplification_ratio 1\n" in text
+        assert 'nandlab_fdp_events_total{type="invalid_identifier"} 0\n' in text

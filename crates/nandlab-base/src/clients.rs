@@ -161,7 +161,8 @@ impl ClientSpan {
     }
 }
 
-const BOUND: ValueKind = ValueKind::Either(&[SHARE, ValueKind::Size { min: 0, max: 1 << 62, step: 512 }]);
+/// An end of a span: a share of the logical space, or a size.
+pub const BOUND: ValueKind = ValueKind::Either(&[SHARE, ValueKind::Size { min: 0, max: 1 << 62, step: 512 }]);
 
 const SPAN: ValueKind = ValueKind::Either(&[
     SHARE_ABOVE_0,

@@ -68,6 +68,8 @@ pub enum Kind {
     Size(Unit),
     /// The operation.
     Op(Ops),
+    /// The placement of the request, as in [`Tag::placement`](crate::base::request::Tag); blank: 0.
+    Placement,
     /// A whole number of at most this, without a meaning for the simulation.
     Number(u64),
     /// Anything without a meaning for the simulation.
@@ -131,7 +133,7 @@ pub struct ColumnsError {
 /// An example for messages.
 const EXAMPLE: &str = "\"time_ms, device, offset, size, op(1=read, 0=write)\"";
 const COLUMN_NAMES: &str = "time_s, time_ms, time_us, time_ns, time_100ns, time_date, device, offset, lba*512, size, \
-                            sectors*512, op, skip, and ... at the end for any further columns";
+                            sectors*512, op, placement, skip, and ... at the end for any further columns";
 const SETTING_NAMES: &str = "separator, header, comment, op, size, time=none";
 
 /// The values of a column `op` without a list of values.
@@ -294,7 +296,12 @@ impl Columns {
                 }
             }
         }
-        Ok(())
+        match count(|kind| matches!(kind, Kind::Placement)) {
+            0 | 1 => Ok(()),
+            several => {
+                refused(format!("{several} columns have a placement"), "write skip for all but one of them")
+            }
+        }
     }
 }
 
@@ -350,6 +357,7 @@ fn column(part: &str, number: usize, columns: &mut Vec<Column>) -> Result<(), Co
         ("size", _) => ("size", Kind::Size(unit(factor.unwrap_or(1)))),
         ("sectors", Some(bytes)) => ("sectors", Kind::Size(unit(bytes))),
         ("op", None) => ("op", Kind::Op(ops(inside)?)),
+        ("placement", None) => ("placement", Kind::Placement),
         ("skip", None) => ("skip", Kind::Skip),
         ("skip", Some(count @ 1..=1000)) => {
             columns.extend((0..count).map(|_| Column { field: "skip", kind: Kind::Skip }));
@@ -496,6 +504,8 @@ mod tests {
             ("time_s, offset, size", "no column has an operation", "op=read"),
             ("offset, size, op", "no column has a time", "time=none"),
             ("time_s, offset, offset, size, op", "2 columns have an address", "skip"),
+            ("time_s, offset, size, op, placement, placement", "2 columns have a placement", "skip"),
+            ("time_s, offset, size, op, placement(hex)", "column 5: placement takes no (hex)", "only offset"),
             ("time_s, offset, size, op; op=read", "a column and a setting both have an operation", "leave"),
             ("time_s, offset, size, op(1=reed)", "op: \"reed\" is no operation", "read, write"),
             ("time_s, offset, size, op(1)", "op: \"1\" has no meaning", "1=read"),

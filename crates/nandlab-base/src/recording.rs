@@ -72,6 +72,8 @@ pub enum Event {
     CutInRecovery(Span),
     /// A detection of the dirty budget is asked for.
     Detect,
+    /// The host lets this placement identifier go on in another reclaim unit.
+    UpdateHandle(u16),
     /// A mark of the user, with a text.
     Mark,
     /// A line that a program has acknowledged, with its text.
@@ -228,6 +230,7 @@ impl Encoder {
             Event::Acknowledged => (8, None),
             Event::Stop => (9, None),
             Event::CutInRecovery(_) => (10, None),
+            Event::UpdateHandle(_) => (11, None),
         };
         out.push(kind | if entry.data.is_empty() { 0 } else { DATA });
         let at = entry.at.max(self.last);
@@ -235,6 +238,9 @@ impl Encoder {
         self.last = at;
         if let Event::CutInRecovery(after) = entry.event {
             number(out, after.ns());
+        }
+        if let Event::UpdateHandle(identifier) = entry.event {
+            number(out, identifier.into());
         }
         if let Some(Request { arrival, fua, offset, len, tag, op }) = request {
             number(out, at.saturating_sub(arrival).ns());
@@ -509,6 +515,7 @@ impl<R: Read> Recording<R> {
             8 => Event::Acknowledged,
             9 => Event::Stop,
             10 => Event::CutInRecovery(Span::from_ns(take_number(&mut rest)?)),
+            11 => Event::UpdateHandle(take_number(&mut rest)?.try_into().ok()?),
             _ => return None,
         };
         self.data.clear();
@@ -603,6 +610,7 @@ mod tests {
             1 => Just((Event::Cut, Vec::new())),
             1 => Just((Event::Restore, Vec::new())),
             1 => Just((Event::Detect, Vec::new())),
+            1 => any::<u16>().prop_map(|identifier| (Event::UpdateHandle(identifier), Vec::new())),
             1 => (0..1u64 << 40).prop_map(|ns| (Event::CutInRecovery(Span::from_ns(ns)), Vec::new())),
             1 => "[a-z]{0,20}".prop_map(|text| (Event::Mark, text.into_bytes())),
             1 => "[a-z]{0,20}".prop_map(|text| (Event::Acknowledged, text.into_bytes())),

@@ -41,6 +41,8 @@ pub struct Request {
     pub len: u32,
     /// Force unit access: the data is durable when the request is completed.
     pub fua: bool,
+    /// The placement identifier of the connection's writes; 0 unless the client has named it with the export.
+    pub placement: u16,
 }
 
 /// An error as the protocol has it ("Error values" in the protocol document).
@@ -121,6 +123,10 @@ pub enum Order<'a> {
     CutInRecovery(Span),
     /// A detection of the dirty budget begins.
     Detect,
+    /// The logs of placement handles (NVMe FDP).
+    Fdp,
+    /// A placement identifier goes on in another reclaim unit.
+    UpdateHandle(u16),
     /// The drive is saved with its data, and its recording begins anew.
     Save,
     /// A mark with this text goes to the recording of the session.

@@ -59,6 +59,7 @@ impl Player {
                 self.is_off = drive.cut_recovery(RecoveryCut::After(after));
             }
             (Event::Detect, false) => drive.detect_budget(),
+            (Event::UpdateHandle(identifier), false) => _ = drive.update_handle(identifier),
             (Event::Mark | Event::Acknowledged | Event::Stop, _) => {}
             (event, is_off) => {
                 let power = if is_off { "off" } else { "on" };

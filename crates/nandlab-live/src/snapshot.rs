@@ -132,6 +132,8 @@ pub struct Client {
     pub bytes_written: u64,
     /// Requests without a reply.
     pub outstanding: u32,
+    /// The placement identifier of its writes.
+    pub placement: u16,
 }
 
 /// The state of a drive, and what has happened since the last snapshot.

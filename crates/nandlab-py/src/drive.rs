@@ -13,7 +13,7 @@ use nandlab::base::units::{SECOND, Span, Time};
 use nandlab::drive::spec::PreconditionSpec;
 use nandlab::drive::{Completion, Failure, SaveError};
 use nandlab::host::{FailReason, Op, Oracle, Request, Tag};
-use nandlab::report::{RunFacts, power, smart, summary};
+use nandlab::report::{RunFacts, fdp, power, smart, summary};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -264,6 +264,17 @@ impl Drive {
     fn power(slf: &Bound<'_, Self>, py: Python<'_>) -> PyResult<Option<String>> {
         let this = &mut *free(slf)?;
         Ok(on!(this.drive(py)?, drive => power(drive)).map(|power| power.to_string()))
+    }
+
+    fn fdp(slf: &Bound<'_, Self>, py: Python<'_>) -> PyResult<Option<String>> {
+        let this = &mut *free(slf)?;
+        Ok(on!(this.drive(py)?, drive => fdp(drive)).map(|logs| logs.to_string()))
+    }
+
+    fn update_handle(slf: &Bound<'_, Self>, py: Python<'_>, identifier: u16) -> PyResult<bool> {
+        let this = &mut *free(slf)?;
+        this.check_failure(py)?;
+        Ok(on!(this.drive(py)?, drive => drive.spec().placement.is_on() && drive.update_handle(identifier)))
     }
 
     fn cut_power(slf: &Bound<'_, Self>, py: Python<'_>) -> PyResult<()> {

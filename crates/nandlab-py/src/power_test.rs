@@ -38,7 +38,7 @@ pub(crate) fn recording_moments<'py>(
                 Event::Acknowledged => acknowledged.push((at, text(entry.data))),
                 Event::Cut | Event::Restore => cuts.push(at),
                 Event::CutInRecovery(_) => {}
-                Event::Detect | Event::Stop => {}
+                Event::Detect | Event::UpdateHandle(_) | Event::Stop => {}
             }
         })
     });

@@ -387,6 +387,11 @@ impl Outcome {
     }
 
     #[getter]
+    fn fdp(&self) -> Option<&str> {
+        self.outputs.fdp.as_deref()
+    }
+
+    #[getter]
     fn sim(&self) -> &str {
         &self.outputs.sim
     }

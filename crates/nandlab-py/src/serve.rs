@@ -302,6 +302,10 @@ mod linux {
         let settings = Settings { pause, spin, patience, ..usual };
         let mut export = Export::new(drive.features());
         export.description = "a simulated drive".to_owned();
+        let placements = &drive.drive().ftl().placements;
+        if placements.is_on() {
+            export.placements = placements.places().map(|place| placements.identifier(place)).collect();
+        }
         let mut server = Server::new(export, listeners, settings).map_err(|error| error.to_string())?;
         server.take_orders(orders).map_err(|error| error.to_string())?;
         if let Some(path) = &wanted.acks {

@@ -9,11 +9,12 @@ use crate::tables;
 use nandlab::base::note::Note;
 use nandlab::base::units::{SECOND, Span};
 use nandlab::drive::spec::{Loaded, PreconditionSpec};
-use nandlab::drive::{BuildError, Completion, Drive, Lived, SaveError, SnapshotError};
+use nandlab::drive::{BuildError, Completion, Drive, Lived, Refused, SaveError, SnapshotError};
 use nandlab::host::Request;
 use nandlab::probe::Probe;
 use nandlab::report::{
-    Column, PreconditionSummary, RunFacts, Stretch, Summary, Table, Values, VerifiedSummary, power, smart,
+    Column, PreconditionSummary, RunFacts, Stretch, Summary, Table, Values, VerifiedSummary, fdp, power,
+    smart,
 };
 use nandlab::runner::{Runner, Stopped, map_reads};
 use nandlab_base::recording::{Event, Recording, RecordingError};
@@ -81,6 +82,7 @@ pub(crate) struct Outputs {
     pub(crate) summary: String,
     pub(crate) smart: String,
     pub(crate) power: Option<String>,
+    pub(crate) fdp: Option<String>,
     pub(crate) sim: String,
     pub(crate) tables: Vec<Table>,
     pub(crate) timeline: Option<String>,
@@ -131,11 +133,19 @@ fn run_failure(stopped: Stopped<TraceError>, hash: &str, policies: &[Chosen]) ->
             nandlab::drive::Failure::TimeIsOver { end }
         )),
         Stopped::Refused { number, request, refused } => Failure::Run(format!(
-            "request {number} of the workload ({} of {} bytes at byte {}): {refused}\n  remedy: a larger drive, or \
-             workload.beyond = \"wrap\" to take addresses modulo the capacity (the summary counts them)",
+            "request {number} of the workload ({} of {} bytes at byte {}): {refused}\n  remedy: {}",
             request.op.name(),
             request.len,
             request.offset,
+            match refused {
+                Refused::Placement { .. } => {
+                    "set placement.handles in the spec, or write skip in place of placement in the columns of the trace"
+                }
+                _ => {
+                    "a larger drive, or workload.beyond = \"wrap\" to take addresses modulo the capacity (the summary \
+                     counts them)"
+                }
+            },
         )),
     }
 }
@@ -425,6 +435,7 @@ pub(crate) fn outputs<P: Probe>(
         summary: pretty(&summary),
         smart: pretty(&smart(drive)),
         power: power(drive).map(|power| pretty(&power)),
+        fdp: fdp(drive).map(|logs| pretty(&logs)),
         sim: pretty(&sim),
         tables: tables::of(drive),
         timeline: None,

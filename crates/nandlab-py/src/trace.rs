@@ -239,6 +239,7 @@ pub(crate) fn trace_convert(
             "flushes_dropped": done.flushes_dropped,
             "misfits_dropped": done.misfits_dropped,
             "fua_lost": done.fua_lost,
+            "placements_lost": done.placements_lost,
             "times_rounded": done.times_rounded,
             "notes": source.notes(),
         })

@@ -9,7 +9,7 @@ use std::io::Write;
 /// Options of a conversion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConvertOptions {
-    /// Leave out requests that the target format cannot represent, drop FUA, and round times down to the resolution of
+    /// Leave out requests that the target format cannot represent, drop FUA and placements, and round times down to the resolution of
     /// the format; [`Conversion`] counts these losses. Without `drop` the first loss is an error.
     pub drop: bool,
 }
@@ -27,6 +27,8 @@ pub struct Conversion {
     pub misfits_dropped: u64,
     /// FUA writes that were written without their FUA mark.
     pub fua_lost: u64,
+    /// Requests with a placement above 0 that were written without it.
+    pub placements_lost: u64,
     /// Requests whose arrival time was rounded down to the format's resolution.
     pub times_rounded: u64,
 }
@@ -77,6 +79,13 @@ pub fn convert(
             if done.fua_lost > 0 {
                 return Err(cannot_represent(format, number, "force unit access"));
             }
+            if done.placements_lost > 0 {
+                return Err(TraceError::new(
+                    ErrorKind::Unsupported,
+                    format!("request {number}: {format} cannot represent a placement"),
+                    "--drop writes the requests without their placements, and counts them: no format that is written has any",
+                ));
+            }
             if done.times_rounded > 0 {
                 return Err(cannot_represent(format, number, "a time of this resolution"));
             }
@@ -109,6 +118,8 @@ fn count_losses(target: &Target, request: &Request, done: &mut Conversion) -> Re
         return Err("an address or length that is no multiple of the format's unit, or beyond its range");
     }
     done.fua_lost += u64::from(request.fua && !target.fua);
+    // No format that is written has placements.
+    done.placements_lost += u64::from(request.tag.placement > 0);
     done.times_rounded += u64::from(!request.arrival.ns().is_multiple_of(target.resolution_ns));
     Ok(())
 }

@@ -26,12 +26,21 @@ pub(crate) struct Item {
     pub(crate) offset: u64,
     /// Length in bytes.
     pub(crate) len: u64,
+    pub(crate) placement: u16,
 }
 
 impl Item {
     /// The content of a place that no record has used.
-    pub(crate) const NONE: Self =
-        Self { time_ns: 0, number: 0, op: Op::Read, fua: false, flush_first: false, offset: 0, len: 0 };
+    pub(crate) const NONE: Self = Self {
+        time_ns: 0,
+        number: 0,
+        op: Op::Read,
+        fua: false,
+        flush_first: false,
+        offset: 0,
+        len: 0,
+        placement: 0,
+    };
 }
 
 /// A sorting buffer of at most [`WINDOW`] records; `pop` returns the earliest record in the buffer.

@@ -1,7 +1,7 @@
 //! The requests of a recorded session of a live drive, as records of fixed size.
 //!
 //! A record has 32 bytes, all numbers little-endian: the time of arrival in nanoseconds as a u64, offset and length in
-//! bytes as a u64 each, the operation and whether it has FUA as a byte each, and [`MARK`]. Power failures, marks and the data
+//! bytes as a u64 each, the operation and whether it has FUA as a byte each, the placement as a u16, and [`MARK`]. Power failures, marks and the data
 //! are not part of a trace.
 
 use nandlab_base::recording::{Event, MAGIC, Recording, RecordingError};
@@ -10,7 +10,7 @@ use std::io::{self, Read};
 /// Bytes of a record.
 pub(crate) const RECORD: usize = 32;
 /// The end of each record.
-pub(crate) const MARK: [u8; 6] = *b"NANDRQ";
+pub(crate) const MARK: [u8; 4] = *b"NDRQ";
 
 /// Whether a file that begins with these bytes is a recording.
 pub(crate) fn is_recording(head: &[u8]) -> bool {
@@ -40,7 +40,8 @@ impl<R: Read> Requests<R> {
             self.record[16..24].copy_from_slice(&request.len.to_le_bytes());
             self.record[24] = request.op as u8;
             self.record[25] = request.fua.into();
-            self.record[26..].copy_from_slice(&MARK);
+            self.record[26..28].copy_from_slice(&request.tag.placement.to_le_bytes());
+            self.record[28..].copy_from_slice(&MARK);
             self.at = 0;
             return Ok(true);
         }

@@ -13,6 +13,7 @@ use nandlab_base::base::note::Note;
 use nandlab_base::base::request::Op;
 use nandlab_base::base::units::{Span, Time, US};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 pub(crate) const PAGE: u64 = 4096;
 const SECTOR: u64 = 512;
@@ -42,6 +43,8 @@ pub struct TraceStat {
     pub notes: Vec<Note>,
     /// Requests and bytes by operation, in the order of [`Op::ALL`].
     pub ops: [OpCount; 4],
+    /// Writes by placement; empty while all writes have placement 0.
+    pub placements: BTreeMap<u16, OpCount>,
     /// Requests with force unit access.
     pub fua: u64,
     /// Time from the first arrival to the last.
@@ -88,6 +91,7 @@ pub fn stat(source: &mut dyn Source) -> Result<TraceStat, TraceError> {
     let mut intervals = Intervals::new();
     let (mut first, mut last, mut next_offset) = (None, Time::START, u64::MAX);
     let (mut unaligned, mut sequential, mut unwritten) = (0u64, 0u64, 0u64);
+    let mut unplaced = OpCount::default();
     while let Some(request) = source.next_request() {
         let request = request?;
         first.get_or_insert(request.arrival);
@@ -96,6 +100,14 @@ pub fn stat(source: &mut dyn Source) -> Result<TraceStat, TraceError> {
         op.requests += 1;
         op.bytes = op.bytes.saturating_add(request.len);
         stat.fua += u64::from(request.fua);
+        if request.op == Op::Write {
+            let of = match request.tag.placement {
+                0 => &mut unplaced,
+                placement => stat.placements.entry(placement).or_default(),
+            };
+            of.requests += 1;
+            of.bytes = of.bytes.saturating_add(request.len);
+        }
         if request.len == 0 {
             continue;
         }
@@ -124,6 +136,9 @@ pub fn stat(source: &mut dyn Source) -> Result<TraceStat, TraceError> {
                 unwritten += u64::from(slot.writes == 0);
             }
         }
+    }
+    if !stat.placements.is_empty() && unplaced.requests > 0 {
+        stat.placements.insert(0, unplaced);
     }
     let accesses = stat.reads().requests + stat.writes().requests;
     stat.format = source.format();
@@ -250,6 +265,12 @@ impl TraceStat {
             "sizes": sizes,
             "notes": self.notes,
         });
+        if !self.placements.is_empty() {
+            let of = |(placement, count): (&u16, &OpCount)| {
+                (placement.to_string(), json!({ "requests": count.requests, "bytes": count.bytes }))
+            };
+            value["placements"] = self.placements.iter().map(of).collect::<serde_json::Map<_, _>>().into();
+        }
         if let Some(published) = self.published {
             value["published"] = published.to_json();
         }

@@ -10,7 +10,7 @@ use crate::records::{Records, empty};
 use crate::source::Source;
 use crate::stamp::ReadBytes;
 use crate::tally::{Reason, Tally};
-use nandlab_base::base::request::{Op, Request};
+use nandlab_base::base::request::{Op, Request, Tag};
 use nandlab_base::base::units::{Span, Time};
 use nandlab_base::base::words::duration;
 use nandlab_base::workload::{DeviceChoice, TraceSpec};
@@ -151,6 +151,7 @@ impl TraceSource {
                                 flush_first: raw.flush_first,
                                 offset,
                                 len: raw.len,
+                                placement: raw.placement,
                             };
                             return Ok(true);
                         }
@@ -300,7 +301,8 @@ impl TraceSource {
         }
         let request = Request::new(item.op, item.offset, item.len)
             .at(Time::from_ns(item.time_ns - first))
-            .with_fua(item.fua);
+            .with_fua(item.fua)
+            .with_tag(Tag { queue: 0, placement: item.placement });
         if item.flush_first {
             self.ready.push_back(request);
             return Ok(Request::flush().at(request.arrival));

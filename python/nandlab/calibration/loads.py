@@ -12,7 +12,7 @@ from typing import Any
 from nandlab._core import Spec
 from nandlab.calibration.measured import Row, Value
 from nandlab.errors import OutputError, shown
-from nandlab.fio import Jobs, parse_jobs, read_jobs
+from nandlab.fio import Jobs, parse_jobs, places_of, read_jobs
 from nandlab.spec import toml_value
 from nandlab.study.problems import near
 
@@ -58,9 +58,9 @@ def _load(spec: Spec, row: Row, fio: Path | None, duration: str | None, notes: d
 def _clients(spec: Spec, row: Row, fio: Path | None, notes: dict[str, None]) -> list[dict[str, Any]]:
     jobs: Jobs | None = None
     if fio is not None:
-        jobs = read_jobs(fio, spec.logical_bytes)
+        jobs = read_jobs(fio, spec.logical_bytes, places_of(spec))
     elif row.jobs:
-        jobs = parse_jobs(row.jobs, spec.logical_bytes, row.origin)
+        jobs = parse_jobs(row.jobs, spec.logical_bytes, row.origin, places_of(spec))
     if jobs is not None:
         notes.update(dict.fromkeys(f"{row.origin}: {text}" for text in jobs.notes()))
         return [dict(client) for client in jobs.clients]

@@ -22,6 +22,7 @@ COMMANDS = {
     "first.",
     "doctor": "Check the installation: versions, processors, memory, and what is missing and what for.",
     "examples": "List the examples, presets and studies that come with nandlab, or copy one of them.",
+    "fdp": "Print the logs of placement handles (NVMe FDP) of a result, as nvme-cli prints them.",
     "life": "Simulate the life of a drive until it is worn out: windows are simulated, the time between them is "
     "skipped.",
     "live": "Give orders to a drive that is served: results so far, power off and on, end.",

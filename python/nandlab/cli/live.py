@@ -55,6 +55,7 @@ nandlab live stat --socket /run/user/1000/nandlab/db.sock --json | jq .iops
     top.add_argument("--socket", type=Path, metavar="PATH", help="The socket of the drive's clients.")
     top.add_argument("--every", default="1s", metavar="T", help="The time from one look to the next, such as 500ms.")
     top.add_argument("--times", type=int, metavar="N", help="End after so many looks.")
+    _add_fdp(parser.add_command("fdp", "Print the logs of placement handles, as nvme-cli does; update a handle."))
     mark = parser.add_command("mark", "Write a mark into the recording of the session.")
     mark.define(_mark)
     mark.add_argument("text", nargs="?", default="", metavar="TEXT", help="A text of one line.")
@@ -72,6 +73,26 @@ nandlab live stat --socket /run/user/1000/nandlab/db.sock --json | jq .iops
     unmount.define(_unmount)
     for command in (mount, unmount):
         command.add_argument("--socket", type=Path, metavar="PATH", help="The socket of the drive's clients.")
+
+
+def _add_fdp(parser: Parser) -> None:
+    from nandlab.cli.fdp import add_logs, show_log
+
+    def socket(command: Parser) -> None:
+        command.add_argument("--socket", type=Path, metavar="PATH", help="The socket of the drive's clients.")
+
+    def show(name: str, options: argparse.Namespace) -> End:
+        return show_log(name, live.Drive(options.socket or _only()).fdp(), options)
+
+    def update(options: argparse.Namespace) -> End:
+        live.Drive(options.socket or _only()).update_handle(options.placement)
+        return End()
+
+    add_logs(parser, socket, show)
+    command = parser.add_command("update", "Let a placement identifier go on in a fresh reclaim unit.")
+    command.define(update)
+    command.add_argument("placement", type=int, metavar="PLACEMENT", help="The placement identifier.")
+    socket(command)
 
 
 def _mount(options: argparse.Namespace) -> End:

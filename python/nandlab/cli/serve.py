@@ -322,6 +322,21 @@ def _saved(checkpoints: dict[str, Any] | None) -> str:
     return text
 
 
+def _handles(placement: dict[str, Any]) -> list[str]:
+    """The placement handles of a live drive, a line for each."""
+    waf = "-" if placement["waf"] is None else units.number(placement["waf"])
+    lines = [f"MBMW / HBMW  {waf}"]
+    for identifier, of in placement["handles"].items():
+        own = "-" if of["waf"] is None else units.number(of["waf"])
+        lines.append(
+            f"placement {identifier}  {units.size(of['host_bytes'])} written, {units.size(of['copied_bytes'])} copied, "
+            f"WAF {own}, {units.count(of['erases'])} superblocks erased"
+        )
+    if writes := placement["events"]["invalid_identifier"]:
+        lines.append(f"{units.count(writes)} writes with an unknown placement, written to placement 0")
+    return lines
+
+
 def summary(stat: dict[str, Any]) -> list[str]:
     """The results of a live drive, in lines for the screen."""
     server = stat["server"]
@@ -337,6 +352,8 @@ def summary(stat: dict[str, Any]) -> list[str]:
         if stat["host"][op]["count"]:
             of = stat["latency_us"][op]
             lines.append(f"{op} latency  p50 {units.number(of['p50'])} us, p99 {units.number(of['p99'])} us")
+    if "placement" in stat:
+        lines += _handles(stat["placement"])
     if stat["recording"]:
         lines.append(f"recording  {units.count(stat['recording']['bytes'])} bytes" + _saved(stat["checkpoints"]))
     if stat["power_losses"]:

@@ -83,6 +83,9 @@ def frame(before: Stat, now: Stat, took_s: float) -> RenderableType:
             units.number((new - old) / took_s / 1e6) if took_s > 0 else "-",
             *(units.number(latency[of]) for of in ("p50", "p99", "p999")),
         )
+    tables = [requests]
+    if "placement" in stat:
+        tables.append(_handles(before["stat"], stat, took_s))
     rows = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     rows.add_column(style="dim")
     rows.add_column()
@@ -110,7 +113,25 @@ def frame(before: Stat, now: Stat, took_s: float) -> RenderableType:
             rows.add_row("" if at else "waited for", f"{words(part)} {units.share(ns / total)}")
     if stat["failure"]:
         rows.add_row("failure", visible(stat["failure"]))
-    return Group(head, requests, rows)
+    return Group(head, *tables, rows)
+
+
+def _handles(before: Stat, now: Stat, took_s: float) -> Table:
+    """The placement handles: what was written and copied since the look before, and results so far."""
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for name in ("placement", "written MB/s", "copied MB/s", "WAF", "erases", "write p99 us"):
+        table.add_column(name, justify="right" if name != "placement" else "left")
+    for identifier, of in now["placement"]["handles"].items():
+        old = before["placement"]["handles"][identifier]
+
+        def rate(key: str, of: Stat = of, old: Stat = old) -> str:
+            return units.number((of[key] - old[key]) / took_s / 1e6) if took_s > 0 else "-"
+
+        found = (now["by_placement"] or {}).get(identifier)
+        p99 = "-" if found is None else units.number(found["latency_us"]["write"]["p99"])
+        waf = "-" if of["waf"] is None else units.number(of["waf"])
+        table.add_row(identifier, rate("host_bytes"), rate("copied_bytes"), waf, units.count(of["erases"]), p99)
+    return table
 
 
 def _programmed(before: Stat, now: Stat) -> dict[str, int]:

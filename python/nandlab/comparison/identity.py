@@ -16,15 +16,16 @@ _SHAPED_BY_OUTPUT = ("series", "dies", "requests")
 def identical(one: RunResult, other: RunResult, *, output_differs: bool = False) -> bool:
     """Whether all results are the same to the byte, except what repeats the settings.
 
-    Compared are the outcomes in summary.json, smart.json, power.json, every table (also each bin of the latency
-    histograms, each interval of the series and each block) and the timeline. Not compared are the spec and its hash,
-    the notes, which quote settings, and sim.json. With `output_differs` (the specs differ in [output]) the tables that
-    [output] shapes, and the timeline, are left out.
+    Compared are the outcomes in summary.json, smart.json, power.json, fdp.json, every table (also each bin of the
+    latency histograms, each interval of the series and each block) and the timeline. Not compared are the spec and its
+    hash, the notes, which quote settings, and sim.json. With `output_differs` (the specs differ in [output]) the tables
+    that [output] shapes, and the timeline, are left out.
     """
     if _outcomes(one) != _outcomes(other) or _lines(one.smart_text) != _lines(other.smart_text):
         return False
-    if _lines(one.power_text) != _lines(other.power_text):
-        return False
+    for text, other_text in ((one.power_text, other.power_text), (one.fdp_text, other.fdp_text)):
+        if _lines(text) != _lines(other_text):
+            return False
     if not output_differs and (one.timeline != other.timeline or one.tables != other.tables):
         return False
     tables = [name for name in one.tables if not (output_differs and name in _SHAPED_BY_OUTPUT)]

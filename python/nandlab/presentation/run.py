@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from nandlab.presentation.mechanisms import mapping, migration, read_levels, refresh, slc_cache, write_cache
 from nandlab.presentation.model import Figure, Part, Presentation, Row, Section, Table, counted
 from nandlab.presentation.outage import capacitor, fsync, power_loss
+from nandlab.presentation.placement import invalid, placement
 from nandlab.record import Record
 from nandlab.result_types import CAUSES, ByCause, LatencyUs, Note, SteadySummary, Summary
 from nandlab.units import count, duration, number, part, share, size
@@ -44,6 +45,7 @@ _SHOWN = frozenset(
         "precondition",
         "verified",
         "warm_up",
+        "placement",
     }
 )
 #: Colours of operations, where their name differs from the operation's.
@@ -57,6 +59,7 @@ def of_run(result: RunResult) -> Presentation:
         _warm_up(summary),
         _latency(summary),
         _clients(summary),
+        placement(summary, result.spec_toml),
         read_levels(summary.ecc),
         _link(summary),
         _controller(summary),
@@ -95,6 +98,9 @@ def _headline(summary: Summary) -> Iterable[Figure]:
     yield Figure("read", size(summary.host.read.bytes))
     yield Figure("written", size(summary.host.write.bytes))
     yield Figure("WAF", number(summary.waf))
+    if summary.placement is not None:
+        yield Figure("MBMW / HBMW", number(summary.placement.waf))
+        yield Figure("placement identifiers", count(len(summary.placement.handles)))
     yield Figure("mean P/E cycles", number(summary.erases.mean))
     yield Figure("energy", number(summary.energy_j), "J")
     yield Figure("steady state", summary.steady_state.verdict if summary.steady_state is not None else "-")
@@ -115,6 +121,8 @@ def _failures(summary: Summary) -> Iterable[Note]:
     if power is not None and power.lost_acknowledged:
         lost = counted(power.lost_acknowledged, "acknowledged write")
         yield Note("warning", "lost-acknowledged", f"{lost} lost that no completed flush or FUA covers")
+    if summary.placement is not None and (text := invalid(summary.placement)):
+        yield Note("warning", "invalid-placement", text)
     for found, what, happening in (
         (summary.requests_unfinished, "request", "had not completed when the run ended"),
         (summary.blocks_retired, "block", "retired"),

@@ -310,6 +310,7 @@ impl History {
                     "bytes_read": client.bytes_read,
                     "bytes_written": client.bytes_written,
                     "outstanding": client.outstanding,
+                    "placement": client.placement,
                 })
             })
             .collect();

@@ -81,6 +81,9 @@ pub(super) fn metrics(history: &History) -> String {
             "Bytes programmed for each byte of completed host writes, so far.",
             number(stat, "/waf"),
         );
+        if stat.pointer("/placement").is_some_and(Value::is_object) {
+            placement(&mut text, stat);
+        }
         text.family(
             "flash_operations",
             "counter",
@@ -152,6 +155,41 @@ pub(super) fn metrics(history: &History) -> String {
         text.gauge("connections", "", "Connections.", number(stat, "/server/open"));
     }
     text.0 + "# EOF\n"
+}
+
+/// The metrics of a drive with placement handles.
+fn placement(text: &mut Text, stat: &Value) {
+    text.gauge(
+        "fdp_write_amplification_ratio",
+        "ratio",
+        "MBMW / HBMW: bytes of user data programmed for each byte of completed host writes.",
+        number(stat, "/placement/waf"),
+    );
+    for (name, unit, key, help) in [
+        (
+            "placement_host_bytes",
+            "bytes",
+            "host_bytes",
+            "Bytes programmed for the host, by placement identifier.",
+        ),
+        (
+            "placement_copied_bytes",
+            "bytes",
+            "copied_bytes",
+            "Bytes copied by GC and others, by placement identifier.",
+        ),
+        ("placement_erases", "", "erases", "Superblocks erased that had data of one identifier alone."),
+    ] {
+        text.family(name, "counter", unit, help);
+        for (placement, of) in object(stat, "/placement/handles") {
+            let labels = format!("placement=\"{placement}\"");
+            text.sample(&format!("{name}_total"), &labels, of[key].as_f64().unwrap_or(0.0));
+        }
+    }
+    text.family("fdp_events", "counter", "", "Events of placement handles and reclaim units.");
+    for (event, count) in object(stat, "/placement/events") {
+        text.sample("fdp_events_total", &format!("type=\"{event}\""), count.as_f64().unwrap_or(0.0));
+    }
 }
 
 fn is_on(state: &Value) -> bool {

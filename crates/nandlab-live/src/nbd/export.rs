@@ -22,6 +22,9 @@ pub struct Export {
     pub read_only: bool,
     /// What the drive can do.
     pub features: Features,
+    /// The placement identifiers of the drive. Each is an export of its own with the same bytes, such as handle-2: the
+    /// writes of its connections have the identifier. Empty for a drive without placement handles.
+    pub placements: Vec<u16>,
 }
 
 /// Why an [`Export`] cannot be served.
@@ -36,6 +39,11 @@ impl std::fmt::Display for ExportError {
 
 impl std::error::Error for ExportError {}
 
+/// The name of the export whose connections write with a placement identifier.
+fn handle_name(placement: u16) -> String {
+    format!("handle-{placement}")
+}
+
 impl Export {
     /// An export with the empty name, which allows requests of any length and alignment up to 32 MiB.
     pub fn new(features: Features) -> Self {
@@ -46,6 +54,7 @@ impl Export {
             maximum: MAXIMUM_DEFAULT,
             read_only: false,
             features,
+            placements: Vec::new(),
         }
     }
 
@@ -82,9 +91,17 @@ impl Export {
         Ok(())
     }
 
-    /// Whether `name` finds this export.
-    pub(super) fn is_named(&self, name: &[u8]) -> bool {
-        name.is_empty() || name == self.name.as_bytes()
+    /// The placement of a connection that names the export `name`; `None` if there is no such export.
+    pub(super) fn find(&self, name: &[u8]) -> Option<u16> {
+        if name.is_empty() || name == self.name.as_bytes() {
+            return Some(0);
+        }
+        self.placements.iter().copied().find(|&placement| name == handle_name(placement).as_bytes())
+    }
+
+    /// The names of the exports: its own, and those of its placements.
+    pub(super) fn names(&self) -> impl Iterator<Item = String> {
+        [self.name.clone()].into_iter().chain(self.placements.iter().map(|&placement| handle_name(placement)))
     }
 
     /// The transmission flags.

@@ -92,9 +92,10 @@ impl Session {
     }
 
     fn export_name(&mut self, name: &[u8]) -> Next {
-        if !self.export.is_named(name) || self.is_shutting_down {
+        let Some(placement) = self.export.find(name).filter(|_| !self.is_shutting_down) else {
             return Next::Draining;
-        }
+        };
+        self.placement = placement;
         let flags = self.export.flags(self.structured);
         let output = self.output.message(8 + 2 + 124);
         output.extend_from_slice(&self.export.features.size.to_be_bytes());
@@ -110,17 +111,17 @@ impl Session {
             return Err(wire::REP_ERR_INVALID);
         }
         let export = self.export.clone();
-        let len = (export.name.len() as u32).to_be_bytes();
-        let parts = [&len, export.name.as_bytes(), export.description.as_bytes()];
-        self.reply_to_option(wire::OPT_LIST, wire::REP_SERVER, &parts);
+        for name in export.names() {
+            let len = (name.len() as u32).to_be_bytes();
+            let parts = [&len, name.as_bytes(), export.description.as_bytes()];
+            self.reply_to_option(wire::OPT_LIST, wire::REP_SERVER, &parts);
+        }
         Ok(())
     }
 
     fn info(&mut self, option: u32, data: &[u8]) -> Result<(), u32> {
         let (name, wanted) = info_request(data).ok_or(wire::REP_ERR_INVALID)?;
-        if !self.export.is_named(name) {
-            return Err(wire::REP_ERR_UNKNOWN);
-        }
+        let placement = self.export.find(name).ok_or(wire::REP_ERR_UNKNOWN)?;
         let export = self.export.clone();
         let flags = export.flags(self.structured).to_be_bytes();
         let info = |session: &mut Self, kind: u16, parts: [&[u8]; 3]| {
@@ -139,14 +140,18 @@ impl Session {
         );
         let wants = |kind: u16| wanted.chunks_exact(2).any(|bytes| bytes == kind.to_be_bytes());
         if wants(wire::INFO_NAME) {
-            info(self, wire::INFO_NAME, [export.name.as_bytes(), &[], &[]]);
+            let name = if name.is_empty() { export.name.as_bytes() } else { name };
+            info(self, wire::INFO_NAME, [name, &[], &[]]);
         }
         if wants(wire::INFO_DESCRIPTION) && !export.description.is_empty() {
             info(self, wire::INFO_DESCRIPTION, [export.description.as_bytes(), &[], &[]]);
         }
         // Clients that do not ask keep to 512 bytes.
-        let is_told = export.minimum <= 512 || wants(wire::INFO_BLOCK_SIZE);
-        if is_told { Ok(()) } else { Err(wire::REP_ERR_BLOCK_SIZE_REQD) }
+        if export.minimum > 512 && !wants(wire::INFO_BLOCK_SIZE) {
+            return Err(wire::REP_ERR_BLOCK_SIZE_REQD);
+        }
+        self.placement = placement;
+        Ok(())
     }
 
     fn contexts(&mut self, option: u32, data: &[u8]) -> Result<(), u32> {
@@ -158,7 +163,7 @@ impl Session {
             return Err(wire::REP_ERR_INVALID);
         }
         let (name, is_asked) = context_request(data, is_list).ok_or(wire::REP_ERR_INVALID)?;
-        if !self.export.is_named(name) {
+        if self.export.find(name).is_none() {
             return Err(wire::REP_ERR_UNKNOWN);
         }
         if is_asked {

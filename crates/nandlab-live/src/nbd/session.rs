@@ -123,6 +123,8 @@ pub struct Session {
     pub(super) structured: bool,
     /// The client has selected `base:allocation`.
     pub(super) has_context: bool,
+    /// The placement identifier of the connection's writes.
+    pub(super) placement: u16,
     pub(super) is_shutting_down: bool,
     is_stalled: bool,
     outstanding: u32,
@@ -148,6 +150,7 @@ impl Session {
             no_zeroes: false,
             structured: false,
             has_context: false,
+            placement: 0,
             is_shutting_down: false,
             is_stalled: false,
             outstanding: 0,
@@ -205,6 +208,11 @@ impl Session {
     /// Says that the server is being shut down: further options and requests are answered with an error.
     pub fn shut_down(&mut self) {
         self.is_shutting_down = true;
+    }
+
+    /// The placement identifier of the connection's writes, which the client has named with the export.
+    pub fn placement(&self) -> u16 {
+        self.placement
     }
 
     /// Whether the handshake is over.
@@ -341,7 +349,7 @@ impl Session {
         match op {
             Some(op) => {
                 let fua = flags & wire::CMD_FLAG_FUA != 0;
-                Step::Request(call, Request { op, offset, len, fua }, data)
+                Step::Request(call, Request { op, offset, len, fua, placement: self.placement }, data)
             }
             None => Step::Status(call, extents_max),
         }

@@ -375,6 +375,7 @@ impl Server {
                 bytes_read,
                 bytes_written,
                 outstanding,
+                placement: connection.session.placement(),
             });
         }
         if let Some(publisher) = &self.publisher {
@@ -726,7 +727,8 @@ impl Server {
     fn order(&mut self, line: Line, backend: &mut impl Backend) -> Result<Value, String> {
         match line {
             Line::Stop | Line::Unknown => {
-                Err("unknown order: it is stat, smart, state, cut, restore, cut-in-recovery, detect, save, mark or stop"
+                Err("unknown order: it is stat, smart, fdp, state, cut, restore, cut-in-recovery, detect, update-handle, \
+                     save, mark or stop"
                     .to_owned())
             }
             Line::Order(Order::Stat) => self.stat(backend),

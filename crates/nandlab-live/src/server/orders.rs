@@ -1,7 +1,7 @@
 //! Orders from outside the protocol, over a Unix socket of their own.
 //!
-//! An order is a line with a word, such as `stat`. A text may follow the word of a mark, and a time in nanoseconds follows that
-//! of a cut in recovery. The answer is a line of JSON: an object with the key `ok` or `error`.
+//! An order is a line with a word, such as `stat`. A text may follow the word of a mark; a time in nanoseconds follows that of a
+//! cut in recovery, and a placement identifier that of an update of a handle. The answer is a line of JSON: an object with the key `ok` or `error`.
 
 use rustix::buffer::spare_capacity;
 use rustix::fd::OwnedFd;
@@ -34,6 +34,7 @@ impl Line {
         match text.trim_ascii() {
             b"stat" => Self::Order(Order::Stat),
             b"smart" => Self::Order(Order::Smart),
+            b"fdp" => Self::Order(Order::Fdp),
             b"state" => Self::Order(Order::State),
             b"cut" => Self::Order(Order::Cut),
             b"restore" => Self::Order(Order::Restore),
@@ -44,13 +45,17 @@ impl Line {
             line => {
                 let after =
                     |word: &[u8]| Some(String::from_utf8_lossy(line.strip_prefix(word)?).into_owned());
+                if let Some(text) = after(b"mark ") {
+                    return Self::Mark(text);
+                }
                 let in_recovery = || after(b"cut-in-recovery ")?.parse().ok();
-                match after(b"mark ") {
-                    Some(text) => Self::Mark(text),
-                    None => match in_recovery() {
-                        Some(ns) => Self::Order(Order::CutInRecovery(Span::from_ns(ns))),
-                        None => Self::Unknown,
-                    },
+                let update = || after(b"update-handle ")?.parse().ok();
+                if let Some(ns) = in_recovery() {
+                    Self::Order(Order::CutInRecovery(Span::from_ns(ns)))
+                } else if let Some(identifier) = update() {
+                    Self::Order(Order::UpdateHandle(identifier))
+                } else {
+                    Self::Unknown
                 }
             }
         }

@@ -1,9 +1,9 @@
 //! Requests of clients that are several requests of the drive, one after another.
 
-use nandlab::host::Request;
+use nandlab::host::{Request, Tag};
 use nandlab_base::base::units::Time;
 
-use crate::backend::Failure;
+use crate::backend::{Failure, Request as Asked};
 
 /// Zeros that are written at a time, in bytes.
 const ZEROS_MAX: u64 = 4 << 20;
@@ -27,6 +27,8 @@ pub(super) struct Job {
     kind: Kind,
     at: u64,
     end: u64,
+    /// The placement of its writes.
+    placement: u16,
     /// Whether the end of the request is durable.
     pub(super) fua: bool,
     is_flushed: bool,
@@ -36,8 +38,10 @@ pub(super) struct Job {
 }
 
 impl Job {
-    pub(super) fn new(id: u64, kind: Kind, offset: u64, len: u64, fua: bool, due: Time) -> Self {
-        Self { id, kind, at: offset, end: offset + len, fua, is_flushed: false, due, failure: None }
+    pub(super) fn new(id: u64, kind: Kind, of: &Asked, due: Time) -> Self {
+        let (at, end) = (of.offset, of.offset + u64::from(of.len));
+        let (placement, fua) = (of.placement, of.fua);
+        Self { id, kind, at, end, placement, fua, is_flushed: false, due, failure: None }
     }
 
     /// The next request of the drive; `None` when the job is done.
@@ -49,16 +53,17 @@ impl Job {
             let first = self.at.next_multiple_of(unit_bytes);
             let last = self.end / unit_bytes * unit_bytes;
             let (at, end) = (self.at, self.end);
+            let write = |len| Request::write(at, len).with_tag(Tag { queue: 0, placement: self.placement });
             let (request, next) = match self.kind {
                 Kind::Trim => (Request::trim(at, end - at), end),
                 Kind::ZerosWithHoles if at == first && at < last => (Request::trim(at, last - at), last),
                 Kind::ZerosWithHoles => {
                     let until = if at < first { first.min(end) } else { end };
-                    (Request::write(at, until - at), until)
+                    (write(until - at), until)
                 }
                 Kind::ZerosWithoutHoles => {
                     let until = (at / ZEROS_MAX * ZEROS_MAX + ZEROS_MAX).min(end);
-                    (Request::write(at, until - at), until)
+                    (write(until - at), until)
                 }
             };
             self.at = next;
@@ -75,8 +80,12 @@ mod tests {
     use nandlab::host::Op;
 
     fn steps(kind: Kind, offset: u64, len: u64, fua: bool) -> Vec<(Op, u64, u64)> {
-        let mut job = Job::new(0, kind, offset, len, fua, Time::START);
-        std::iter::from_fn(|| job.next(4096)).map(|step| (step.op, step.offset, step.len)).collect()
+        let of = Asked { op: crate::backend::Op::Trim, offset, len: len as u32, fua, placement: 3 };
+        let mut job = Job::new(0, kind, &of, Time::START);
+        let steps = std::iter::from_fn(|| job.next(4096));
+        let steps =
+            steps.inspect(|step| assert_eq!(step.tag.placement, if step.op == Op::Write { 3 } else { 0 }));
+        steps.map(|step| (step.op, step.offset, step.len)).collect()
     }
 
     #[test]

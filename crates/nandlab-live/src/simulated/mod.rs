@@ -23,9 +23,9 @@ use std::path::PathBuf;
 use nandlab::base::units::{Span, Time};
 use nandlab::drive::spec::{PreconditionSpec, Spec};
 use nandlab::drive::{Drive, Failure as DriveFailure, PtsOutcome, SnapshotError, Version, Watch};
-use nandlab::host::{Completion as DriveCompletion, FailReason, Op as DriveOp, Request as DriveRequest};
+use nandlab::host::{Completion as DriveCompletion, FailReason, Op as DriveOp, Request as DriveRequest, Tag};
 use nandlab::power_loss::RecoveryCut;
-use nandlab::report::{Explainer, RunFacts, Summary, Taps, smart};
+use nandlab::report::{Explainer, RunFacts, Summary, Taps, fdp, smart};
 use nandlab::runner::memory::Memory;
 use nandlab_base::base::ids::{Lpn, SuperblockId};
 use nandlab_base::recording::{Entry, Event};
@@ -45,6 +45,7 @@ use jobs::{Job, Kind};
 /// The most units whose status one question is answered for.
 const EXTENT_UNITS_MAX: u64 = 1 << 16;
 
+const NO_HANDLES: &str = "the drive has no placement handles: set placement.handles in its spec";
 const FAILED: &str = "the drive has failed";
 const WORN_OUT: &str = "the drive is worn out";
 const NO_ROOM: &str = "there is no room for the data of the drive";
@@ -564,7 +565,7 @@ impl Simulated {
         let busy_ns =
             self.busy_ns + self.busy_since.map_or(0, |since| self.drive.now().saturating_sub(since).ns());
         let facts = RunFacts { complete: true, ..RunFacts::default() };
-        let summary = serde_json::to_value(Summary::of(&*self.drive, &facts)).unwrap_or_default();
+        let mut summary = serde_json::to_value(Summary::of(&*self.drive, &facts)).unwrap_or_default();
         let (completed, latency_ns) = (self.requests_completed, self.latency_ns);
         let per_busy = |value: f64| if busy_ns > 0 { value / busy_ns as f64 } else { 0.0 };
         let data = self.data();
@@ -573,7 +574,7 @@ impl Simulated {
             "memory_bytes": data.contents.memory_bytes(),
             "file_bytes": data.contents.file_bytes(),
         });
-        json!({
+        let mut stat = json!({
             "power": if self.is_off { "off" } else { "on" },
             "failure": self.drive.failure().map(ToString::to_string),
             "speed": match self.speed {
@@ -593,7 +594,13 @@ impl Simulated {
             "contents": contents,
             "recording": self.recorder.as_ref().map(|recorder| json!({ "bytes": recorder.bytes() })),
             "checkpoints": self.checkpoints(),
-        })
+        });
+        if summary["placement"].is_object() {
+            stat["placement"] = summary["placement"].take();
+            // Absent while no request has had a placement above 0.
+            stat["by_placement"] = summary["by_tag"]["placements"].take();
+        }
+        stat
     }
 
     /// What the last power loss has cost.
@@ -714,7 +721,7 @@ impl Backend for Simulated {
                 self.come_to(now);
                 match order {
                     // A start asks nothing again.
-                    Order::Stat | Order::Smart | Order::State => self.carry_out(now, order),
+                    Order::Stat | Order::Smart | Order::Fdp | Order::State => self.carry_out(now, order),
                     _ => self.measured(|drive| drive.carry_out(now, order)),
                 }
             }
@@ -765,7 +772,9 @@ impl Simulated {
             Op::Read | Op::Write | Op::Flush => {
                 let of_drive = match request.op {
                     Op::Read => DriveRequest::read(offset, len),
-                    Op::Write => DriveRequest::write(offset, len).with_fua(request.fua),
+                    Op::Write => DriveRequest::write(offset, len)
+                        .with_fua(request.fua)
+                        .with_tag(Tag { queue: 0, placement: request.placement }),
                     _ => DriveRequest::flush(),
                 };
                 return self.give(Purpose::Client(id), of_drive, payload, at);
@@ -780,7 +789,7 @@ impl Simulated {
             Op::WriteZeroes { no_hole: true, .. } => Kind::ZerosWithoutHoles,
             Op::WriteZeroes { .. } => Kind::ZerosWithHoles,
         };
-        let key = self.jobs.insert(Job::new(id, kind, offset, len, request.fua, at));
+        let key = self.jobs.insert(Job::new(id, kind, request, at));
         self.go_on(key);
         Ok(())
     }
@@ -842,7 +851,7 @@ impl Simulated {
                 self.power_is_back();
                 Ok(json!({ "power": "on", "loss": self.last_loss() }))
             }
-            Order::Detect if self.is_off => Err(POWER.to_owned()),
+            Order::Detect | Order::UpdateHandle(_) if self.is_off => Err(POWER.to_owned()),
             Order::Detect => {
                 let Some(before) = self.drive.capacitor() else {
                     return Err("the drive has no capacitor, so it has no budget to detect".to_owned());
@@ -855,6 +864,17 @@ impl Simulated {
                     return Err(format!("no detection begins now: the capacitor is {}", before.stage));
                 }
                 Ok(json!({ "stage": stage }))
+            }
+            Order::Fdp => fdp(&self.drive).ok_or_else(|| NO_HANDLES.to_owned()),
+            Order::UpdateHandle(_) if !self.drive.spec().placement.is_on() => Err(NO_HANDLES.to_owned()),
+            Order::UpdateHandle(identifier) => {
+                if self.drive.spec().placement.find(identifier).is_none() {
+                    return Err(format!("the drive has no placement {identifier}"));
+                }
+                self.record(Event::UpdateHandle(identifier), &[]);
+                self.drive.update_handle(identifier);
+                self.collect();
+                Ok(json!({ "placement": identifier }))
             }
             Order::Save => self.save(false),
             Order::Mark(text) => {

@@ -2,8 +2,10 @@
 
 use crate::wire::{
     ACK, CLIENT_FLAGS, ERR_BLOCK_SIZE_REQD, ERR_INVALID, ERR_SHUTDOWN, ERR_TOO_BIG, ERR_UNKNOWN, ERR_UNSUP,
-    INFO, META_CONTEXT, Replies, SERVER, context_data, feed, info_data, option, session,
+    INFO, META_CONTEXT, Replies, SERVER, context_data, feed, info_data, option, session, write,
 };
+use nandlab_live::memory::Memory;
+use nandlab_live::nbd::{Command, Session};
 
 const SIZE: u64 = 1 << 20;
 
@@ -38,6 +40,56 @@ fn go_describes_the_export() {
         assert!(informations.iter().all(|reply| reply.kind == INFO && reply.option == 7));
         assert!(replies.is_empty());
     }
+}
+
+#[test]
+fn a_placement_is_named_with_the_export() {
+    let with_handles = |export: &mut nandlab_live::nbd::Export| {
+        export.name = "drive".into();
+        export.placements = vec![0, 2, 0x8002];
+    };
+    let exchange = |session: &mut Session, options: &[Vec<u8>]| {
+        let stream = [&CLIENT_FLAGS[..], &options.concat()].concat();
+        let mut replies = Replies::new(feed(session, &mut Memory::new(SIZE), &stream, usize::MAX));
+        replies.greeting();
+        replies
+    };
+    let (mut of_list, _) = session(SIZE, with_handles);
+    let (exports, last) = exchange(&mut of_list, &[option(3, &[])]).options();
+    let names: Vec<&[u8]> = exports.iter().map(|export| &export.data[4..]).collect();
+    assert_eq!((names, last), (vec![&b"drive"[..], b"handle-0", b"handle-2", b"handle-32770"], ACK));
+    for (name, placement) in [
+        ("", Some(0)),
+        ("drive", Some(0)),
+        ("handle-2", Some(2)),
+        ("handle-32770", Some(0x8002)),
+        ("handle-1", None),
+    ] {
+        // A client may look at another export before it chooses one.
+        let (mut by_go, _) = session(SIZE, with_handles);
+        let asked = [option(6, &info_data("handle-2", &[])), option(7, &info_data(name, &[1]))];
+        let mut replies = exchange(&mut by_go, &asked);
+        assert_eq!(replies.options().1, ACK);
+        let (informations, last) = replies.options();
+        assert_eq!(last, if placement.is_some() { ACK } else { ERR_UNKNOWN }, "{name}");
+        let (mut by_name, _) = session(SIZE, with_handles);
+        exchange(&mut by_name, &[option(1, name.as_bytes())]);
+        for mut session in [by_go, by_name] {
+            assert_eq!(session.is_transmitting(), placement.is_some(), "{name}");
+            session.receive().extend(write(0, 1, 0, &[7; 512]));
+            let written = session.next().map(|command| match command {
+                Command::Request { request, .. } => request.placement,
+                Command::Status { .. } => panic!("no question"),
+            });
+            assert_eq!(written, placement, "{name}");
+        }
+        if name == "handle-2" {
+            assert_eq!(informations[2].data, b"\x00\x01handle-2");
+        }
+    }
+    // Without placements there are no such exports.
+    let (mut replies, _) = haggle(&[option(6, &info_data("handle-0", &[]))]);
+    assert_eq!(replies.options().1, ERR_UNKNOWN);
 }
 
 #[test]

@@ -22,7 +22,8 @@ fn request() -> impl Strategy<Value = (Request, u8)> {
     let edge = prop_oneof![0..SIZE, (0..10u64).prop_map(|unit| unit * UNIT), Just(SIZE)];
     (op, edge.clone(), edge, any::<u8>()).prop_filter_map("an empty range", |(op, a, b, byte)| {
         let (offset, end) = (a.min(b), a.max(b));
-        (offset < end).then_some((Request { op, offset, len: (end - offset) as u32, fua: false }, byte))
+        (offset < end)
+            .then_some((Request { op, offset, len: (end - offset) as u32, fua: false, placement: 0 }, byte))
     })
 }
 

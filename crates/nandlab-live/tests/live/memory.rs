@@ -20,7 +20,10 @@ fn request() -> impl Strategy<Value = (Request, u8)> {
         "an empty range",
         |(op, a, b, byte)| {
             let (offset, end) = (a.min(b), a.max(b));
-            (offset < end).then_some((Request { op, offset, len: (end - offset) as u32, fua: false }, byte))
+            (offset < end).then_some((
+                Request { op, offset, len: (end - offset) as u32, fua: false, placement: 0 },
+                byte,
+            ))
         },
     )
 }

@@ -89,6 +89,7 @@ fn replayed(path: &Path, sets: &[&str]) -> (String, bool) {
 /// A session of random steps with orders between them: the requests of a batch are outstanding together.
 pub(crate) fn session(drive: &mut Simulated, batches: &[Vec<Step>], orders: &[u8], speed: Speed) {
     let mut now = Time::START;
+    let has_handles = drive.drive().ftl().placements.is_on();
     for (batch, order) in batches.iter().zip(orders.iter().cycle()) {
         for (id, step) in (0..).zip(batch) {
             now = Time::from_ns(now.ns() + 1 + u64::from(step.byte) * 1000);
@@ -101,7 +102,10 @@ pub(crate) fn session(drive: &mut Simulated, batches: &[Vec<Step>], orders: &[u8
                 _ => Op::Flush,
             };
             let of = request(op, step.offset, step.len);
-            let of = if op == Op::Flush { request(op, 0, 0) } else { Request { fua: step.fua, ..of } };
+            // Identifiers that the drive does not have are among them.
+            let placement = if has_handles { u16::from(step.byte % 5) } else { 0 };
+            let of =
+                if op == Op::Flush { request(op, 0, 0) } else { Request { fua: step.fua, placement, ..of } };
             if !drive.is_off() {
                 let _ = drive.submit(id, now, &of, &payload);
             }
@@ -122,6 +126,9 @@ pub(crate) fn session(drive: &mut Simulated, batches: &[Vec<Step>], orders: &[u8
             3 => drive.order(now, Order::Mark("here")),
             // Only a drive with a place for checkpoints is saved.
             4 => drive.order(now, Order::Save),
+            6..8 => drive
+                .order(now, Order::UpdateHandle((*order).into()))
+                .or(drive.order(now, Order::UpdateHandle(1))),
             _ => Ok(serde_json::Value::Null),
         };
         if drive.is_off() && *order > 3 {

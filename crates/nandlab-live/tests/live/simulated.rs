@@ -31,8 +31,8 @@ erase = "1ms"
 pub(crate) const UNIT: u64 = 4096;
 
 /// Drives whose data takes different ways: directly, through the write buffer, through the write cache with and without a
-/// capacitor, through a write buffer that a capacitor protects, and with a demand map.
-pub(crate) const KINDS: [&[&str]; 7] = [
+/// capacitor, through a write buffer that a capacitor protects, with a demand map, and with placement handles.
+pub(crate) const KINDS: [&[&str]; 8] = [
     &[],
     &["ftl.buffer=64KiB", "drive.page_size=16KiB", "ftl.mapping_unit=4KiB"],
     &["cache.size=64KiB", "cache.access=1us"],
@@ -46,6 +46,7 @@ pub(crate) const KINDS: [&[&str]; 7] = [
     ],
     &["ftl.map=demand", "drive.pages_per_block=32"],
     &["drive.cell=mlc", "drive.pages_per_block=32"],
+    &["placement.handles=3", "placement.ranges=[{ to = '32KiB', placement = 2 }]"],
 ];
 
 pub(crate) const MAX: Speed = Speed::Max { gather: 1 };
@@ -64,7 +65,7 @@ pub(crate) fn drive(sets: &[&str], options: &Options) -> Simulated {
 pub(crate) type Outcome = Result<Vec<u8>, Failure>;
 
 pub(crate) fn request(op: Op, offset: u64, len: u64) -> Request {
-    Request { op, offset, len: len as u32, fua: false }
+    Request { op, offset, len: len as u32, fua: false, placement: 0 }
 }
 
 /// Takes the completions that there are.

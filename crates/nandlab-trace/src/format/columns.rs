@@ -59,6 +59,7 @@ const OFFSET: usize = 1;
 const SIZE: usize = 2;
 const DEVICE: usize = 3;
 const UNUSED: usize = 4;
+const PLACEMENT: usize = 5;
 const OTHER: usize = 8;
 
 /// The meanings of a character; a record with the first is ignored.
@@ -175,9 +176,10 @@ impl ColumnReader {
                 return None;
             }
         }
-        let [time_ns, offset, len, ..] = numbers;
+        let [time_ns, offset, len, _, _, placement, ..] = numbers;
+        let placement = u16::try_from(placement).ok()?;
         let op = if is_ignored { None } else { op };
-        Some(Record { time_ns, device: Some(device), op, offset, len })
+        Some(Record { time_ns, device: Some(device), op, offset, len, placement })
     }
 
     /// The second pass.
@@ -257,6 +259,7 @@ fn step(kind: &Kind) -> Option<Step> {
         Kind::DeviceNumber => return number(DEVICE, 1),
         Kind::Offset(Unit { bytes, hex: false }) => return number(OFFSET, *bytes),
         Kind::Size(Unit { bytes, hex: false }) => return number(SIZE, *bytes),
+        Kind::Placement => return number(PLACEMENT, 1),
         Kind::Number(u64::MAX) => return number(UNUSED, 1),
         Kind::Number(max) => Other::Limited(*max),
         Kind::Time(unit) => Other::Time(*unit),
@@ -359,6 +362,7 @@ struct Record {
     op: Option<Op>,
     offset: u64,
     len: u64,
+    placement: u16,
 }
 
 impl Record {
@@ -379,6 +383,7 @@ impl Record {
             flush_first: false,
             offset,
             len,
+            placement: self.placement,
         })
     }
 }
@@ -390,8 +395,14 @@ fn record(
     cells: &[Range<usize>],
     joined: &mut Vec<u8>,
 ) -> Result<Record, TraceError> {
-    let mut found =
-        Record { time_ns: 0, device: Some(0..0), op: of.op, offset: 0, len: of.size.unwrap_or(0) };
+    let mut found = Record {
+        time_ns: 0,
+        device: Some(0..0),
+        op: of.op,
+        offset: 0,
+        len: of.size.unwrap_or(0),
+        placement: 0,
+    };
     let mut devices = 0;
     joined.clear();
     for (index, Column { field, kind }) in of.columns.iter().enumerate() {
@@ -420,6 +431,12 @@ fn record(
             Kind::Size(unit) => {
                 let what = if unit.bytes == 1 { "a number of bytes" } else { "a number of sectors" };
                 found.len = bytes(field, value, *unit, what)?;
+            }
+            Kind::Placement if value.is_empty() => {}
+            Kind::Placement => {
+                let number = whole(field, value, "a placement")?;
+                let is_beyond = |_| bad(field, value, "a placement, from 0 to 65535");
+                found.placement = number.try_into().map_err(is_beyond)?;
             }
             Kind::Op(ops) => found.op = operation(field, value, ops)?,
             Kind::Number(max) => {
@@ -647,11 +664,12 @@ mod tests {
     #[test]
     fn both_passes_give_the_same() {
         use nandlab_base::base::rng::Stream;
-        let of = Columns::parse("time_ms, device, lba*512, size, op(R=read, W=write), skip").unwrap();
+        let of =
+            Columns::parse("time_ms, device, lba*512, size, op(R=read, W=write), placement, skip").unwrap();
         let mut random = Stream::new(1, "both passes");
         let mut accepted = 0;
         for _ in 0..20_000 {
-            let mut line = b"17.25,dev,4096,512,R,rest".to_vec();
+            let mut line = b"17.25,dev,4096,512,R,70,rest".to_vec();
             for _ in 0..random.below(3) {
                 let at = random.below(line.len() as u64) as usize;
                 line[at] = b"0123456789.,,\"- RWx"[random.below(19) as usize];

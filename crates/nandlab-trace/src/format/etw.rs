@@ -155,6 +155,15 @@ impl Reader for Etw {
         if found < count {
             return Err(missing("(last column)"));
         }
-        Ok(Parsed::Request(Raw { time_ns, device, op, fua: false, flush_first: false, offset: at, len }))
+        Ok(Parsed::Request(Raw {
+            time_ns,
+            device,
+            op,
+            fua: false,
+            flush_first: false,
+            offset: at,
+            len,
+            placement: 0,
+        }))
     }
 }

@@ -174,7 +174,16 @@ impl Reader for FioIolog {
             words.end()?;
         }
         self.now_ns = time_ns;
-        Ok(Parsed::Request(Raw { time_ns, device, op, fua: false, flush_first: false, offset, len }))
+        Ok(Parsed::Request(Raw {
+            time_ns,
+            device,
+            op,
+            fua: false,
+            flush_first: false,
+            offset,
+            len,
+            placement: 0,
+        }))
     }
 
     fn further_logs(&self) -> u64 {

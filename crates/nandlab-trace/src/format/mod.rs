@@ -95,6 +95,8 @@ pub(crate) struct Raw<'a> {
     pub(crate) flush_first: bool,
     pub(crate) offset: u64,
     pub(crate) len: u64,
+    /// The placement; 0 in a format without placements.
+    pub(crate) placement: u16,
 }
 
 /// A parsed record.
@@ -333,7 +335,8 @@ pub(crate) mod testing {
 
     impl Stated {
         fn of(raw: &Raw<'_>) -> Self {
-            let Raw { time_ns, op, fua, flush_first, offset, len, .. } = *raw;
+            let Raw { time_ns, op, fua, flush_first, offset, len, placement, .. } = *raw;
+            assert_eq!(placement, 0);
             Self { time_ns, device: String::new(), op, fua, flush_first, offset, len }
         }
     }

@@ -11,7 +11,7 @@ use nandlab_base::workload::Format;
 
 pub(super) static INFO: FormatInfo = FormatInfo {
     format: Format::Recording,
-    units: "arrival (ns), offset (B), length (B), op, FUA; power failures and marks are not part of a trace",
+    units: "arrival (ns), offset (B), length (B), op, FUA, placement; power failures and marks are not part of a trace",
     // A request that follows from another one arrives when that one has ended, and may be submitted later.
     order: Order::Window,
     sniff: |head| {
@@ -35,7 +35,8 @@ impl Reader for Recorded {
             return Err(bad("op", &record[24..25], "a number from 0 to 3"));
         };
         let fua = record[25] != 0;
-        Ok(Parsed::Request(Raw { time_ns, device: b"", op, fua, flush_first: false, offset, len }))
+        let placement = u16::from_le_bytes([record[26], record[27]]);
+        Ok(Parsed::Request(Raw { time_ns, device: b"", op, fua, flush_first: false, offset, len, placement }))
     }
 
     fn record_bytes(&self) -> Option<usize> {

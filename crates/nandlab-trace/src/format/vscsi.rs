@@ -120,7 +120,16 @@ fn request<'a>(
         offset = lbn.checked_mul(SECTOR).ok_or_else(overflow)?;
         bytes = len;
     }
-    Ok(Parsed::Request(Raw { time_ns, device: b"", op, fua: false, flush_first: false, offset, len: bytes }))
+    Ok(Parsed::Request(Raw {
+        time_ns,
+        device: b"",
+        op,
+        fua: false,
+        flush_first: false,
+        offset,
+        len: bytes,
+        placement: 0,
+    }))
 }
 
 impl Reader for V1 {

@@ -2,7 +2,7 @@
 //!
 //! | part | content |
 //! |---|---|
-//! | blocks | one for each [`Batch`]: its number of requests n and of skips k, and the bytes of what follows (`u32` each); the columns ([`column`]) arrival in ns, offset and length in bytes, and operation (bits 0 and 1) with FUA (bit 2); k entries of [`Batch::skips`], an index and the numbers of a [`Tally`] (`u64` each) |
+//! | blocks | one for each [`Batch`]: its number of requests n and of skips k, and the bytes of what follows (`u32` each); the columns ([`column`]) arrival in ns, offset and length in bytes, and operation (bits 0 and 1) with FUA (bit 2) and placement (from bit 3 on); k entries of [`Batch::skips`], an index and the numbers of a [`Tally`] (`u64` each) |
 //! | description | JSON: format and devices |
 //! | trailer | number of requests, bytes of the blocks, bytes of the description, the numbers of the [`Tally`] of the whole trace (`u64` each); XXH3 (128 bits) of all bytes before; [`MAGIC`] |
 //!
@@ -14,7 +14,7 @@ use crate::batch::{BATCH, Batch, End};
 use crate::error::{ErrorKind, TraceError};
 use crate::format::name_of;
 use crate::tally::{NUMBERS, Tally};
-use nandlab_base::base::request::{Op, Request};
+use nandlab_base::base::request::{Op, Request, Tag};
 use nandlab_base::base::units::Time;
 use serde_json::{Value, json};
 use std::fs::{File, OpenOptions};
@@ -34,6 +34,8 @@ const COLUMNS: usize = 4;
 /// Bytes of an entry of [`Batch::skips`].
 const SKIP: usize = 8 * (1 + NUMBERS);
 const FUA: u64 = 1 << 2;
+/// The lowest bit of the placement.
+const PLACEMENT: u32 = 3;
 /// Requests that are put together from their columns at once.
 const ROWS: usize = 256;
 /// Bytes read at once to check a file.
@@ -74,7 +76,10 @@ impl Writer {
             |request| request.arrival.ns(),
             |request| request.offset,
             |request| request.len,
-            |request| request.op as u64 | if request.fua { FUA } else { 0 },
+            |request| {
+                let fua = if request.fua { FUA } else { 0 };
+                request.op as u64 | fua | u64::from(request.tag.placement) << PLACEMENT
+            },
         ];
         for of in columns {
             column::write(block, batch.requests.iter().map(of));
@@ -243,6 +248,7 @@ impl KeptReader {
                 Request::new(Op::ALL[(flags & 3) as usize], offset, len)
                     .at(Time::from_ns(arrival))
                     .with_fua(flags & FUA != 0)
+                    .with_tag(Tag { queue: 0, placement: (flags >> PLACEMENT) as u16 })
             }));
         }
         let skips = skips.as_chunks::<8>().0.as_chunks::<{ 1 + NUMBERS }>().0;

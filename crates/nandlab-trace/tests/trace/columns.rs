@@ -2,8 +2,9 @@
 
 use crate::common::*;
 use nandlab_base::base::request::Op::{Flush, Read, Trim, Write};
+use nandlab_base::base::request::Tag;
 use nandlab_base::workload::{DeviceChoice, TraceFormat, TraceSpec};
-use nandlab_trace::{ErrorKind, TraceError};
+use nandlab_trace::{ErrorKind, TraceError, open_bytes};
 
 fn columns(text: &str) -> TraceSpec {
     TraceSpec { format: Some(TraceFormat::Columns(text.into())), ..spec("x.csv") }
@@ -58,6 +59,37 @@ fn values_of_the_operation_are_those_of_the_column() {
     assert_eq!(requests.unwrap(), expected);
     let e = error("time_ms, op(0=read, 1=write, *=ignore), offset, size", "0 read 1 1\n");
     assert_eq!(e.kind(), ErrorKind::Empty, "{e}");
+}
+
+#[test]
+fn a_column_of_placements_is_in_the_tags() {
+    let placed = |placement| request(0, Write, 0, 512).with_tag(Tag { queue: 0, placement });
+    for (text, content) in [
+        ("time_s, offset, size, op, placement", "0,0,512,W,0\n0,0,512,W,3\n0,0,512,W,65535\n"),
+        // The cells of the second pass: quotes, decimals, and a blank cell, which is no placement.
+        ("time_s, offset, size, op, placement", "0,0,512,W,\n0,0,512,W,\"3\"\n0,0,512,W,65535.0\n"),
+        ("placement, time_s, offset, size, op, ...", "0 0 0 512 W x\n3 0 0 512 W x\n65535 0 0 512 W x\n"),
+    ] {
+        let found = read(&columns(text), content.as_bytes()).unwrap_or_else(|e| panic!("{text}: {e}"));
+        assert_eq!(found, [0, 3, 65535].map(placed), "{content}");
+    }
+    for junk in ["x", "-1", "65536", "1.5", "0x3", "18446744073709551616"] {
+        let e = error("time_s, offset, size, op, placement", &format!("0,0,512,W,1\n0,0,512,W,{junk}\n"));
+        assert_eq!((e.field(), e.line()), (Some("placement"), Some(2)), "{e}");
+        assert!(e.to_string().contains("expected a placement"), "{e}");
+    }
+}
+
+#[test]
+fn writes_are_counted_by_placement() {
+    let text = "time_s, op, offset, size, placement";
+    let content = "0,W,0,4096,\n0,W,0,512,7\n0,R,0,512,7\n1,W,0,1024,7\n1,W,8192,512,65535\n";
+    let stat = nandlab_trace::stat(&mut *open_bytes(&columns(text), content.as_bytes()).unwrap()).unwrap();
+    let found: Vec<_> = stat.placements.iter().map(|(&of, n)| (of, n.requests, n.bytes)).collect();
+    assert_eq!(found, [(0, 1, 4096), (7, 2, 1536), (65535, 1, 512)]);
+    assert_eq!(stat.to_json()["placements"]["7"]["requests"], 2);
+    let stat = nandlab_trace::stat(&mut *open_bytes(&columns(text), &b"0,W,0,512,0\n"[..]).unwrap()).unwrap();
+    assert!(stat.to_json().get("placements").is_none());
 }
 
 #[test]

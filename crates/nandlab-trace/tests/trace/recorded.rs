@@ -1,7 +1,7 @@
 //! Recordings of live drives as traces.
 
 use crate::common::*;
-use nandlab_base::base::request::{Op, Request};
+use nandlab_base::base::request::{Op, Request, Tag};
 use nandlab_base::base::units::Time;
 use nandlab_base::recording::{Entry, Event, Header};
 use nandlab_base::workload::TraceSpec;
@@ -32,7 +32,10 @@ fn events() -> Vec<(u64, Event)> {
     let at = |arrival, request: Request| Event::Request(request.at(Time::from_ns(arrival)));
     vec![
         (5_000, Event::Mark),
-        (7_000, at(7_000, Request::write(4096, 512).with_fua(true))),
+        (
+            7_000,
+            at(7_000, Request::write(4096, 512).with_fua(true).with_tag(Tag { queue: 0, placement: 300 })),
+        ),
         (9_000, at(8_000, Request::read(1, 3))),
         (9_000, Event::Cut),
         (9_000, Event::Restore),
@@ -46,6 +49,8 @@ fn events() -> Vec<(u64, Event)> {
 #[test]
 fn a_recording_is_a_trace_of_its_requests() {
     let found = requests(&recording(&events())).unwrap();
+    let placements: Vec<_> = found.iter().map(|request| request.tag.placement).collect();
+    assert_eq!(placements, [300, 0, 0, 0]);
     let of = |request: &Request| (request.arrival.ns(), request.op, request.fua, request.offset, request.len);
     let found: Vec<_> = found.iter().map(of).collect();
     assert_eq!(

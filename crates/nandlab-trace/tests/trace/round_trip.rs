@@ -2,7 +2,7 @@
 //! the loss is reported.
 
 use crate::common::*;
-use nandlab_base::base::request::{Op, Request};
+use nandlab_base::base::request::{Op, Request, Tag};
 use nandlab_base::base::units::Time;
 use nandlab_trace::{Conversion, ConvertOptions, ErrorKind, Source, TraceError, convert, formats};
 use proptest::prelude::*;
@@ -124,10 +124,12 @@ proptest! {
 fn each_loss_is_named() {
     let mut fua = request(0, Op::Write, 0, 512);
     fua.fua = true;
+    let placed = request(0, Op::Write, 0, 512).with_tag(Tag { queue: 0, placement: 2 });
     for (format, r, what) in [
         ("msr", request(0, Op::Trim, 0, 512), "cannot represent TRIM"),
         ("spc", request(0, Op::Flush, 0, 0), "cannot represent a flush"),
         ("alibaba", fua, "cannot represent force unit access"),
+        ("blkparse", placed, "cannot represent a placement"),
         ("vscsi", request(1, Op::Read, 0, 512), "cannot represent a time of this resolution"),
         ("mqsim", request(0, Op::Read, 0, 100), "cannot represent an address or length"),
     ] {

@@ -104,6 +104,7 @@ impl<'a, P: Probe> Offline<'a, P> {
         let core = &mut *self.0;
         let superblock = core.geometry.superblock_of(done.unit);
         core.array.program(superblock, done.index);
+        core.count_placed(done);
         let programmed = core.array.skip_after(superblock, done.index, u32::from(done.skips));
         if programmed == core.shape(superblock).units {
             core.array.superblock_mut(superblock).closed_at = core.now;
@@ -140,12 +141,20 @@ impl<'a, P: Probe> Offline<'a, P> {
         self.0.ftl.remap(&mut self.0.array, lpn, unit)
     }
 
-    /// Programs an allocated unit and maps its LPN to it, without simulated time. Returns the unit that had the data
+    /// Programs an allocated unit of a stream and maps its LPN to it, without simulated time. Returns the unit that had the data
     /// before.
-    pub(crate) fn program_allocated(&mut self, unit: UnitId, lpn: Lpn, stamp: Stamp) -> Option<UnitId> {
+    pub(crate) fn program_allocated(
+        &mut self,
+        unit: UnitId,
+        stream: StreamId,
+        lpn: Lpn,
+        stamp: Stamp,
+    ) -> Option<UnitId> {
         let core = &mut *self.0;
         let (superblock, index) = core.geometry.split(unit);
         core.array.stage(unit, lpn, stamp);
+        core.stage_handle(unit, lpn, Some(stream));
+        core.count_recovered(unit, lpn);
         core.array.program(superblock, index);
         core.ftl.remap(&mut core.array, lpn, unit)
     }
@@ -190,9 +199,9 @@ impl<'a, P: Probe> Offline<'a, P> {
         self.0.gathering.stats.padding += u64::from(units);
     }
 
-    /// Allocates a programming unit on a die for an emergency flush ([`Ftl::allocate_for_flush`]).
-    pub(crate) fn allocate_for_flush(&mut self, die: DieId) -> Option<AllocatedUnit> {
-        self.0.ftl.allocate_for_flush(&mut self.0.array, die)
+    /// Allocates a programming unit of a stream of the host on a die for an emergency flush ([`Ftl::allocate_for_flush`]).
+    pub(crate) fn allocate_for_flush(&mut self, die: DieId, stream: StreamId) -> Option<AllocatedUnit> {
+        self.0.ftl.allocate_for_flush(&mut self.0.array, die, stream)
     }
 
     /// Erases a superblock without simulated time: it becomes free, or retires.
@@ -221,6 +230,7 @@ impl<'a, P: Probe> Offline<'a, P> {
     /// are rebuilt.
     pub(crate) fn erase_unlisted(&mut self, superblock: SuperblockId) {
         let core = &mut *self.0;
+        core.count_erase(superblock);
         // If the map was kept, its entries of this superblock are among those that change.
         core.array.superblock_mut(superblock).valid = 0;
         core.array.erase(&core.geometry, superblock);
@@ -249,6 +259,9 @@ impl<'a, P: Probe> Offline<'a, P> {
         let found = state.state;
         if state.programmed == 0 && shape != ShapeId::FIRST {
             core.array.reshape(superblock, ShapeId::FIRST);
+        }
+        if found == SuperblockState::Free {
+            core.array.set_reclaim_unit(superblock, 0);
         }
         found
     }
@@ -341,6 +354,7 @@ impl<'a, P: Probe> Offline<'a, P> {
     pub(crate) fn forget_ram(&mut self, fresh: Ftl) -> Ftl {
         let core = &mut *self.0;
         core.pool.clear();
+        core.abandoned.clear();
         core.gathering.forget();
         core.waiters.clear();
         core.wakes.clear();
@@ -388,6 +402,33 @@ impl<'a, P: Probe> Offline<'a, P> {
         true
     }
 
+    /// Gives a unit of a loaded superblock the placement handle of its data.
+    pub(crate) fn set_handle(&mut self, unit: UnitId, handle: u8) {
+        self.0.array.set_handle(unit, handle);
+    }
+
+    /// Gives a loaded superblock its reclaim unit.
+    pub(crate) fn set_reclaim_unit(&mut self, superblock: SuperblockId, number: u32) {
+        self.0.array.set_reclaim_unit(superblock, number);
+    }
+
+    /// Gives a stream of a loaded drive the reclaim unit that it fills: its number, and the superblocks that it still takes.
+    pub(crate) fn set_open_unit(&mut self, lane: LaneId, stream: StreamId, unit: (u32, u32)) {
+        self.0.ftl.set_open_unit(lane, stream, unit);
+    }
+
+    /// A loaded superblock is of a drive without placement handles: its data is that of handle 0. Where GC keeps the data of
+    /// this handle by itself, the superblock gets the mark of the host's with this handle.
+    pub(crate) fn make_of_handle_0(&mut self, superblock: SuperblockId) {
+        let core = &mut *self.0;
+        let (mark, is_of_host) =
+            (core.ftl.streams.spec(StreamId::HOST).mark, core.has_data_of_host(superblock));
+        let of_superblock = core.array.superblock_mut(superblock);
+        if is_of_host && core.ftl.streams.handles_in(of_superblock.mark) & 1 == 0 {
+            of_superblock.mark = mark;
+        }
+    }
+
     /// By superblock, adds P/E cycles without an erase.
     pub(crate) fn wear(&mut self, cycles: &[u32]) {
         let core = &mut *self.0;
@@ -416,6 +457,7 @@ impl<'a, P: Probe> Offline<'a, P> {
             lpn,
             Stamp { sequence, corrected: core.physics.initial_ages.of_next(superblock) },
         );
+        core.stage_handle(unit, lpn, Some(stream));
         let is_closed = core.array.program(superblock, index) == core.shape(superblock).units;
         if lpn.0 != DEAD_LPN {
             core.ftl.remap(&mut core.array, lpn, unit);
@@ -452,6 +494,7 @@ impl<'a, P: Probe> Offline<'a, P> {
         if moved > core.stream_room(lane, stream) {
             return None;
         }
+        core.begin_unit(victim);
         core.begin_emptying(victim);
         let mut index = 0;
         while let Some(next) = self.ftl.next_valid(victim, index) {

@@ -13,6 +13,7 @@ use crate::demand_map::Mapping;
 use crate::flash::{
     AgeClock, Array, Ecc, EccSpec, InitialAges, PageVariation, Reliability, ShapeId, StartLevel,
 };
+use crate::ftl::placement::Placements;
 use crate::ftl::{self, Ftl};
 use crate::probe::Probe;
 use crate::sched::Timing;
@@ -39,6 +40,7 @@ pub(super) fn core(spec: &Spec, policies: &Policies, is_watched: bool) -> core::
         pe_cycles: spec.reliability.pe_cycles,
         endurance: spec.drive.endurance,
         keeps_sequences: is_watched || spec.models_power_loss(),
+        placements: Placements::of(&spec.placement, geometry.lanes),
         foreground_free: spec.gc.foreground_free,
         blocks_dies: spec.gc.foreground == GcForeground::Blocking,
         levels_in_entries: spec.ftl.map != MapSpec::Page,
@@ -80,6 +82,7 @@ pub(super) fn ftl_config(spec: &Spec, policies: &Policies, geometry: &Geometry) 
         streams: streams(spec),
         slc: spec.has_slc_mode().then(|| spec.slc.share(&spec.drive, geometry)),
         flush_shape: if spec.flushes_in_slc_mode() { ShapeId::SLC } else { ShapeId::FIRST },
+        placements: Placements::of(&spec.placement, geometry.lanes),
     }
 }
 

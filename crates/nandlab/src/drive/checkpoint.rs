@@ -51,6 +51,7 @@ macro_rules! each_part {
             pace,
             background,
             failure: _,
+            ranges: _,
             spec: _,
             policies: _,
         } = $drive;

@@ -15,9 +15,11 @@ mod policies;
 mod power_loss;
 mod precondition;
 mod preconditioned;
+mod ranges;
 mod reads;
 mod recovery;
 mod requests;
+mod saved_placement;
 mod series;
 mod snapshot;
 pub mod spec;
@@ -47,7 +49,7 @@ use crate::core::{Core, Parts, State};
 use crate::demand_map::DemandMap;
 use crate::flash::{Array, Ecc};
 use crate::ftl::Ftl;
-use crate::host::{Buffer, Host, Occupancy, Op, Oracle, Promises, Request, Writes};
+use crate::host::{Buffer, Host, Occupancy, Op, Oracle, Promises, Request, Tag, Writes};
 use crate::power_loss::Losses;
 use crate::probe::{NoProbe, Probe};
 use crate::read_levels::Reads;
@@ -56,6 +58,7 @@ use crate::sched::{Device, NEVER};
 use crate::write_cache::Caching;
 use fast_forward::Pace;
 use mechanisms::Schemes;
+use ranges::Ranges;
 use spec::{EnergySpec, Spec};
 use stats::Recorder;
 use together::Path;
@@ -74,12 +77,11 @@ pub enum Refused {
     Empty,
     /// The request arrives after the drive's present time.
     Future,
-    /// The drive has no stream for the request's placement.
+    /// The request has a placement, and the drive has no placement handles (`[placement]`). On a drive that has some, an
+    /// identifier that it does not have counts as 0.
     Placement {
         /// [`Tag::placement`](crate::host::Tag) of the request.
         placement: u16,
-        /// The number of placements that the drive has.
-        placements: usize,
     },
 }
 
@@ -93,14 +95,11 @@ impl std::fmt::Display for Refused {
             Self::Future => {
                 write!(f, "the request arrives after the drive's present time: advance the drive first")
             }
-            Self::Placement { placement, placements: 1 } => {
-                write!(f, "the drive has no placement {placement}: submit the request with placement 0")
-            }
-            Self::Placement { placement, placements } => {
+            Self::Placement { placement } => {
                 write!(
                     f,
-                    "the drive has no placement {placement}: submit the request with a placement from 0 to {}",
-                    placements - 1
+                    "the drive has no placement {placement}: submit the request with placement 0, or set \
+                     placement.handles"
                 )
             }
         }
@@ -127,6 +126,8 @@ pub struct Drive<P: Probe = NoProbe> {
     pace: Pace,
     /// The failure of the drive itself, after which no further event is simulated.
     failure: Option<Box<Failure>>,
+    /// The placements of writes by address.
+    ranges: Ranges,
     /// The background job of each lane.
     background: Background,
     spec: Spec,
@@ -241,6 +242,7 @@ impl<P: Probe> Drive<P> {
             ),
             pace: Pace::default(),
             failure: None,
+            ranges: Ranges::new(&spec.placement.ranges, geometry.logical_bytes()),
             path: Path {
                 host: Host {
                     buffer,
@@ -368,8 +370,8 @@ impl<P: Probe> Drive<P> {
     /// completion. Returns the id of the request, which is the number of requests submitted before it.
     ///
     /// # Errors
-    /// When the request has no bytes, ends beyond the drive, arrives in the future, or has a placement that the drive
-    /// does not have.
+    /// When the request has no bytes, ends beyond the drive, arrives in the future, or has a placement on a drive without
+    /// placement handles.
     ///
     /// # Panics
     /// While power is off.
@@ -388,13 +390,7 @@ impl<P: Probe> Drive<P> {
                 return Err(Refused::Beyond { end, capacity });
             }
         }
-        let placement = request.tag.placement;
-        if placement > 0 && self.core.streams().host(placement).is_none() {
-            return Err(Refused::Placement {
-                placement,
-                placements: self.core.streams().by_placement().len(),
-            });
-        }
+        let request = &self.placed(request)?;
         if self.path.host.requests.live() == 0 {
             self.core.set_state(State { is_idle: false, ..*self.core.state() });
             self.core.set_clock(self.core.idle_clock(), NEVER);
@@ -402,6 +398,28 @@ impl<P: Probe> Drive<P> {
         let id = self.accept(request);
         self.serve();
         Ok(id)
+    }
+
+    /// The request with a placement that the drive has: that of a write's address, unless the request names one, and 0 in
+    /// place of an unknown one.
+    #[inline]
+    fn placed(&mut self, request: &Request) -> Result<Request, Refused> {
+        let mut placement = request.tag.placement;
+        if placement == 0 && (self.ranges.is_empty() || request.op != Op::Write) {
+            return Ok(*request);
+        }
+        if placement == 0 {
+            placement = self.ranges.find(request.offset);
+        } else if self.core.placements().find(placement).is_none() {
+            if self.core.placement_stats().is_none() {
+                return Err(Refused::Placement { placement });
+            }
+            if request.op == Op::Write {
+                self.core.on_invalid_identifier(placement);
+            }
+            placement = 0;
+        }
+        Ok(request.with_tag(Tag { placement, ..request.tag }))
     }
 
     /// Prefetches into the processor's cache the state that a coming request needs: its map entries, or in a later call

@@ -130,8 +130,9 @@
 //! - Write-backs of the write cache are written in SLC mode like writes of the host; translation pages, combination pages
 //!   and copies are not. Reason: they are writes of the host. In `Writes::place_for`. Test: `the_host_reads_what_it_wrote`
 //!   draws `[slc]`.
-//! - Writes of all placements share the superblocks in SLC mode; a fold moves their units to the superblocks of GC.
-//!   Reason: the cache is written in the order of the writes. In `Writes::place_for`.
+//! - An SLC cache excludes placement handles, and so does an emergency flush in SLC mode. Reason: the cache is written in
+//!   the order of the writes and would mix the data of the handles. In `has_one_placement` in `slc/spec.rs`. Test:
+//!   `an_slc_cache_excludes_placement_handles` in `slc.rs`.
 //! - Bad blocks and retirement: a superblock retires by the sum of the wear of both modes. In `Array::cycles_of_erase`,
 //!   `Core::retires`. Test: `wear_adds_up_over_the_modes` in `slc.rs`.
 //! - While power loss may tear a program, the host's stream in SLC mode uses all pages. Reason: a wordline has one page in
@@ -206,6 +207,33 @@
 //! - After a power loss translation pages that differ from the map are written back. Reason: their changes were in RAM.
 //!   In `Mapping::find_stale_pages`.
 //!
+//! Placement handles:
+//!
+//! - Data of a persistently isolated handle is moved off-chip; copybacks mix the data of all others. Reason: copybacks of
+//!   each handle by itself would take an open superblock for each number of consecutive copybacks. In
+//!   `Migration::copyback_stream`. Test: `data_of_a_persistent_handle_is_never_copied_back` in `placement.rs`.
+//! - Static wear levelling moves data of a persistently isolated handle to the superblock that GC fills with this handle,
+//!   which need not be the most worn one. Reason: the superblock that it fills with cold data mixes handles. In
+//!   `Streams::of_jobs`. Test: `data_stays_with_its_handle_and_in_its_group_under_gc` in `placement.rs`.
+//! - Combination pages and translation pages are in no handle's superblocks, and mix all handles. Reason: they are data of
+//!   the controller. In `Core::audit_placement`.
+//! - A dirty unit of the write cache has the handle of its newest write. Reason: the write-back is that write. In
+//!   `Caching::placement_of`. Test: `writes_with_two_placements_go_to_two_open_superblocks` in `tags.rs`.
+//! - A write replaces newer data in the write buffer only if it has the same placement. Reason: the unit of the other is in
+//!   another superblock. In `Host::replace_buffered`. Test: as before.
+//! - The emergency flush writes each handle's units to superblocks of this handle, in its reclaim group. Reason: recovery
+//!   then finds the data where it belongs. Each place may leave a program part-filled, and each handle a superblock of each
+//!   die. In `in_order_of_programs`, `FlushPrograms`; `FlushCost::units`. Test:
+//!   `an_emergency_flush_pads_the_last_program_of_each_handle` in `placement.rs`,
+//!   `a_flush_saves_what_is_promised_whatever_the_placements_of_the_units` in `capability.rs`.
+//! - A detection writes clean units of handle 0, or dummy units, to superblocks of handle 0. Reason: it measures energy, and
+//!   what it writes is no data of the host's. In `BackedUp::take_clean`.
+//! - GC that goes on in an emergency flush leaves out superblocks of persistently isolated handles. Reason: its room is that of
+//!   the stream in which GC mixes handles. In `Outage::victim` of `cleaning.rs`.
+//! - A superblock that is due for refresh while a handle fills it is closed, and the handle goes on in another reclaim unit:
+//!   the event of NVMe's time limit. In `Core::close_open`. Test: `a_reclaim_unit_that_is_open_too_long_is_closed` in
+//!   `placement.rs`.
+//!
 //! A scheme that is off:
 //!
 //! - A scheme that is off counts nothing. Reason: it is the baseline of its paper. Test:
@@ -220,6 +248,7 @@ use crate::base::geometry::{CacheSlot, LaneId, Lpn, SuperblockId, UnitId};
 use crate::capacitor::{BackedSchemes, PowerBackup};
 use crate::core::{CopyBack, Core, Map, NextJob, Offline, Queued, Refreshed};
 use crate::demand_map::Mapping;
+use crate::ftl::placement::Place;
 use crate::ftl::{AllocatedUnit, StreamId};
 use crate::host::{Buffer, DataPath, Host, Trims};
 use crate::power_loss::{self, Attempt, Dirty, Outage, PowerLoss, Return};
@@ -352,10 +381,19 @@ impl<P: Probe> BackedSchemes<P> for BackedUp<'_> {
         is_synced && !self.refreshing.partial.as_ref().is_some_and(Partial::has_lines_under_way)
     }
 
-    fn take_clean(&mut self, core: &mut Core<P>, next_slot: &mut u32) -> Option<(CacheSlot, Lpn, u64)> {
+    fn take_clean(
+        &mut self,
+        core: &mut Core<P>,
+        next_slot: &mut u32,
+        group: u16,
+    ) -> Option<(CacheSlot, Lpn, u64)> {
         let caching = self.caching.as_mut()?;
         let (cache, whole) = (&mut caching.cache, caching.whole);
         let slot = cache.next_clean(next_slot, whole)?;
+        if !core.placements().is_single() {
+            let unit = core.unit_of(cache.entry(slot).lpn)?;
+            (core.place_of(unit) == Place { group, handle: 0 }).then_some(())?;
+        }
         let epoch = self.path.host.epochs.open();
         self.path.host.epochs.join_unit(epoch);
         cache.begin_rewrite(slot, epoch);
@@ -535,6 +573,7 @@ impl<P: Probe> Drive<P> {
             let entry = cache.entry(slot);
             Dirty {
                 lpn: entry.lpn,
+                place: self.core.placements().place(caching.placement_of(slot)),
                 sequence: entry.sequence,
                 has_unflushed: if is_programming[slot.index()] {
                     entry.acknowledged != 0
@@ -571,8 +610,10 @@ impl<P: Probe> Drive<P> {
         });
         loss.trim_pages = self.path.host.trim_units(&self.core);
         let trims = (0..loss.trim_pages).map(|_| Dirty::trims());
+        let place = |lpn| self.core.unit_of(lpn).map_or_else(Place::default, |unit| self.core.place_of(unit));
         let dirty = |(sequence, lpn)| Dirty {
             lpn,
+            place: place(lpn),
             sequence,
             has_unflushed: true,
             is_partial: false,

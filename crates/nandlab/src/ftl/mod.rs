@@ -10,6 +10,8 @@ mod flush_programs;
 mod free_superblocks;
 mod lane;
 pub mod needs;
+pub mod placement;
+mod reclaim_units;
 mod room;
 mod slc;
 pub(crate) mod spec;
@@ -36,6 +38,8 @@ use crate::flash::{Array, ShapeId, Shapes, SuperblockState};
 use allocation::Allocator;
 use lane::OpenSuperblock;
 use needs::SuperblockNeeds;
+use placement::Placements;
+use reclaim_units::ReclaimUnits;
 use std::ops::Range;
 use streams::{StreamSpec, Streams, Writer};
 
@@ -56,6 +60,8 @@ pub struct Config {
     pub slc: Option<SlcShare>,
     /// The shape of the superblocks to which an emergency flush writes.
     pub flush_shape: ShapeId,
+    /// Placement handles and reclaim groups.
+    pub placements: Placements,
 }
 
 /// The map, the lanes and their policies.
@@ -66,6 +72,10 @@ pub struct Ftl {
     pub map: UnitMap,
     /// The streams of every lane.
     pub streams: Streams,
+    /// Placement handles and reclaim groups.
+    pub placements: Placements,
+    /// Reclaim units of several superblocks.
+    units: Option<ReclaimUnits>,
     /// The first LPN that is not the host's.
     first_own: u32,
     /// The LPNs of translation pages.
@@ -155,7 +165,7 @@ impl Ftl {
         let shapes = array.shapes().clone();
         let words_per_superblock = (shapes.units_max() as usize).div_ceil(64);
         let is_erased = kept.is_none();
-        let Config { allocation, levelling, victim, needs, streams, slc, flush_shape } = config;
+        let Config { allocation, levelling, victim, needs, streams, placements, slc, flush_shape } = config;
         let streams = Streams::new(&streams, geometry.logical_units, geometry.units);
         let lane = |lane: u32| {
             let mut free = FreeSuperblocks::default();
@@ -189,12 +199,14 @@ impl Ftl {
         Self {
             map,
             valid,
+            units: ReclaimUnits::new(placements.reclaim_unit, &streams, geometry, array),
+            placements,
             first_own: geometry.logical_units,
             translation,
             first_combination: combination.start,
             combination_pages: combination.end - combination.start,
             lanes: (0..geometry.lanes).map(lane).collect(),
-            allocator: Allocator::new(allocation, geometry),
+            allocator: Allocator::new(allocation, geometry, placements.count()),
             picks: Picks::new(victim),
             index: LeastValid::new(geometry.lanes, geometry.superblocks_per_lane),
             words_per_superblock,
@@ -272,7 +284,11 @@ impl Ftl {
             }
             let shape = array.shape_id(superblock);
             state.begin(at, self.geometry.unit(superblock, 0), shape, &self.shapes);
+            if self.units.is_some() {
+                self.add_to_unit(array, stream, superblock);
+            }
         }
+        let state = &mut self.lanes[lane.index()];
         Some(AllocatedUnit {
             opened,
             ..state.take(at, self.geometry.units_per_row, self.geometry.dies_per_lane)
@@ -302,28 +318,34 @@ impl Ftl {
         }
     }
 
-    /// The lane of `die` to which a plain emergency flush writes next: the one with the most room.
-    pub fn flush_lane(&self, die: DieId) -> Option<LaneId> {
-        let room = |lane: &LaneId| self.flush_room(*lane);
+    /// The lane of `die` to which a plain emergency flush writes the next units of a stream of the host: the one with the
+    /// most room.
+    pub fn flush_lane(&self, die: DieId, stream: StreamId) -> Option<LaneId> {
+        let room = |lane: &LaneId| self.flush_room(*lane, stream);
         self.geometry.lanes_of(die).reduce(|a, b| if room(&b) > room(&a) { b } else { a })
     }
 
-    /// The units of a lane that a plain emergency flush can write.
-    pub fn flush_room(&self, lane: LaneId) -> u32 {
-        let open = self.lanes[lane.index()].open[StreamId::HOST.index()];
+    /// The units of a lane that a plain emergency flush can write in a stream of the host.
+    pub fn flush_room(&self, lane: LaneId, stream: StreamId) -> u32 {
+        let open = self.lanes[lane.index()].open[stream.index()];
         let free = self.shapes.first();
         open.room(free.units_per_full_row) + self.flush_superblocks(lane) * free.units
     }
 
-    /// Allocates a programming unit for an emergency flush from the host's stream, in [`Ftl::flush_lane`] of `die`, as
+    /// Allocates a programming unit for an emergency flush from a stream of the host, in [`Ftl::flush_lane`] of `die`, as
     /// [`Ftl::allocate_program`] does. `None` also if the next programming unit of a superblock on several dies is on
     /// another die.
-    pub fn allocate_for_flush(&mut self, array: &mut Array, die: DieId) -> Option<AllocatedUnit> {
-        let lane = self.flush_lane(die)?;
-        if self.next_die(lane, StreamId::HOST)? != die {
+    pub fn allocate_for_flush(
+        &mut self,
+        array: &mut Array,
+        die: DieId,
+        stream: StreamId,
+    ) -> Option<AllocatedUnit> {
+        let lane = self.flush_lane(die, stream)?;
+        if self.next_die(lane, stream)? != die {
             return None;
         }
-        self.allocate_program(array, (lane, StreamId::HOST), FLUSH_KEEPS_SUPERBLOCKS)
+        self.allocate_program(array, (lane, stream), FLUSH_KEEPS_SUPERBLOCKS)
     }
 
     /// Allocates a programming unit, and leaves the lane at least `keep` free superblocks. Returns its first unit with
@@ -346,9 +368,14 @@ impl Ftl {
         Some(first)
     }
 
-    /// Takes a free superblock for an emergency flush, from the lane of `die` that has the most superblocks which the
-    /// flush may take ([`Ftl::flush_superblocks`]); `None` if no lane has one.
-    pub fn take_flush_superblock(&mut self, array: &mut Array, die: DieId) -> Option<SuperblockId> {
+    /// Takes a free superblock for the data of a stream of the host in an emergency flush, from the lane of `die` that has
+    /// the most superblocks which the flush may take ([`Ftl::flush_superblocks`]); `None` if no lane has one.
+    pub fn take_flush_superblock(
+        &mut self,
+        array: &mut Array,
+        die: DieId,
+        stream: StreamId,
+    ) -> Option<SuperblockId> {
         let superblocks = |lane: &LaneId| self.flush_superblocks(*lane);
         let lane = self
             .geometry
@@ -361,11 +388,13 @@ impl Ftl {
         let within = state.free.pop()?;
         state.free_units -= self.shapes.first().units;
         let superblock = SuperblockId(self.geometry.first_superblock(lane).0 + within);
-        array.superblock_mut(superblock).state = SuperblockState::Open;
+        let of_superblock = array.superblock_mut(superblock);
+        (of_superblock.state, of_superblock.mark) = (SuperblockState::Open, self.streams.spec(stream).mark);
+        self.add_to_unit(array, stream, superblock);
         if self.flush_shape == ShapeId::SLC {
-            array.reshape(superblock, ShapeId::SLC);
             array.superblock_mut(superblock).mark = self.streams.slc_mark();
-            state.count_slc(self.reserve_superblocks, self.slc.as_ref(), 1);
+            array.reshape(superblock, ShapeId::SLC);
+            self.begin_slc(superblock);
         }
         Some(superblock)
     }
@@ -395,9 +424,11 @@ impl Ftl {
         self.leave_slc(array, superblock);
         let of_superblock = array.superblock_mut(superblock);
         (of_superblock.state, of_superblock.mark) = (SuperblockState::Free, 0);
+        let pe_cycles = of_superblock.pe_cycles;
+        array.set_reclaim_unit(superblock, 0);
         let within = superblock.0 - self.geometry.first_superblock(lane).0;
         let state = &mut self.lanes[lane.index()];
-        state.free.push(self.levelling, within, of_superblock.pe_cycles);
+        state.free.push(self.levelling, within, pe_cycles);
         state.free_units += self.shapes.first().units;
     }
 
@@ -446,15 +477,15 @@ impl Ftl {
         self.translation.contains(&lpn.0)
     }
 
-    /// The stream to which a job moves a unit of `lpn` off-chip.
+    /// The stream to which a job moves a unit of `lpn` off-chip. `mark` returns the mark of the superblock that it leaves.
     #[inline]
-    pub fn copy_stream(&self, lpn: Lpn, is_wear: bool) -> StreamId {
+    pub fn copy_stream(&self, lpn: Lpn, mark: impl FnOnce() -> u8, is_wear: bool) -> StreamId {
         if lpn.0 >= self.first_own
             && let Some(owner) = self.streams.owner_of(lpn)
         {
             return owner;
         }
-        self.streams.of_jobs(is_wear)
+        self.streams.of_jobs(mark, is_wear)
     }
 
     /// The stream to which a job moves the units of `superblock` off-chip. It follows from one unit, because data,
@@ -462,7 +493,7 @@ impl Ftl {
     pub fn emptying_stream(&self, array: &Array, superblock: SuperblockId, is_wear: bool) -> StreamId {
         let index = self.next_valid(superblock, 0);
         let lpn = index.map_or(Lpn(0), |index| array.lpn(self.geometry.unit(superblock, index)));
-        self.copy_stream(lpn, is_wear)
+        self.copy_stream(lpn, || array.superblock(superblock).mark, is_wear)
     }
 
     /// The number of mapped logical units of the host.
@@ -664,7 +695,7 @@ impl Ftl {
         self.index.fewest(lane).saturating_add(shape.units_per_program) <= shape.units
     }
 
-    /// The victim that the policy picks; `None` if the lane has no garbage ([`Ftl::has_garbage`]). The policy may pick
+    /// The victim: a superblock of the reclaim unit that GC empties, or else the one that the policy picks; `None` if the lane has no garbage ([`Ftl::has_garbage`]). The policy may pick
     /// a full superblock without invalid units, as `fifo` does.
     ///
     /// # Errors
@@ -677,6 +708,9 @@ impl Ftl {
     ) -> Result<Option<SuperblockId>, PolicyError> {
         if !self.has_garbage(lane) {
             return Ok(None);
+        }
+        if let Some(rest) = self.rest_of_unit(array, lane) {
+            return Ok(Some(rest));
         }
         let of_lane = self.geometry.superblocks_of(lane);
         let candidates = Candidates::new(array, lane, of_lane, now, &self.index);
@@ -756,6 +790,21 @@ impl Ftl {
             })
         });
         state.free_units = state.count_free_units(self.shapes.first());
+        self.resume_units(array, lane);
+    }
+
+    /// Makes a stream of the host go on in another superblock, whether or not the programs in the present one have ended.
+    /// Returns the present one with the number of its units that are allocated; `None` if the stream has none.
+    pub fn abandon_open(&mut self, lane: LaneId, stream: StreamId) -> Option<(SuperblockId, u32)> {
+        let state = &mut self.lanes[lane.index()];
+        let open = &mut state.open[stream.index()];
+        if open.is_full() {
+            return None;
+        }
+        let (superblock, index) = self.geometry.split(UnitId(open.next));
+        state.free_units -= open.left();
+        open.next = open.end;
+        Some((superblock, index))
     }
 }
 
@@ -768,8 +817,10 @@ state! {
         index,
         valid,
     }
+    parts { units }
     fixed {
         streams,
+        placements,
         first_own,
         translation,
         first_combination,

@@ -125,6 +125,12 @@ impl Ftl {
         }
     }
 
+    /// `superblock`, which has been free, is in SLC mode.
+    pub(super) fn begin_slc(&mut self, superblock: SuperblockId) {
+        let lane = self.geometry.lane_of(superblock).index();
+        self.lanes[lane].count_slc(self.reserve_superblocks, self.slc.as_ref(), 1);
+    }
+
     /// `superblock`, which was in SLC mode, has been erased.
     #[cold]
     pub(crate) fn end_slc(&mut self, superblock: SuperblockId) {

@@ -33,8 +33,10 @@ pub(crate) trait WriteBacks<P: Probe> {
 /// The writes that wait for room.
 #[derive(Debug)]
 pub(crate) struct Writes {
-    /// The waiting writes: one list per lane, or one list for the drive with dynamic allocation.
+    /// The waiting writes: one list per lane or, with dynamic allocation, per reclaim group.
     pub(crate) lists: Box<[Queue]>,
+    /// The lanes whose waiting writes are in one list.
+    lanes_per_list: u32,
     pub(crate) count: u64,
     /// Number of erases since a write was last allocated a unit or, while no write waits, a translation page; counted
     /// while a write or a translation page waits for room.
@@ -56,9 +58,11 @@ impl<P: Probe> Mechanism<P> for Writes {
 
 impl Writes {
     pub(crate) fn new<P: Probe>(core: &Core<P>) -> Self {
-        let lists = if core.has_home_lanes() { core.geometry().lanes as usize } else { 1 };
+        let groups = usize::from(core.placements().groups);
+        let lists = if core.has_home_lanes() { core.geometry().lanes as usize } else { groups };
         Self {
             lists: vec![Queue::default(); lists].into(),
+            lanes_per_list: core.geometry().lanes / lists as u32,
             count: 0,
             erases_in_vain: 0,
             counters: Counters::default(),
@@ -79,9 +83,9 @@ impl Writes {
         if self.ends_if_dropped(core, cache.as_deref(), owner) {
             return;
         }
-        let stream = Self::stream_of(core, host, cache.as_deref(), owner);
-        let (lane, stream) = self.place_for(core, lpn, stream);
-        let list = self.list_of(core, lane);
+        let (stream, group) = Self::stream_of(core, host, cache.as_deref(), owner);
+        let (lane, stream) = self.place_for(core, lpn, stream, group);
+        let list = self.list_of(core, lane, group);
         if self.lists[list].is_empty()
             && let Some(lane) = lane
             && let Some(unit) = core.allocate(lane, stream)
@@ -97,7 +101,7 @@ impl Writes {
         if core.has_home_lanes() {
             core.wake_space(LaneId(list as u32));
         } else if is_first {
-            for lane in (0..core.geometry().lanes).map(LaneId) {
+            for lane in core.placements().lanes_of(group) {
                 core.wake_space(lane);
             }
         }
@@ -120,23 +124,24 @@ impl Writes {
         }
     }
 
-    /// The stream to which a write of `owner` goes: that of its placement.
+    /// The stream and the reclaim group to which a write of `owner` goes: those of its placement.
     #[inline(always)]
     fn stream_of<P: Probe>(
         core: &Core<P>,
         host: &Host,
         cache: Option<&impl WriteBacks<P>>,
         owner: Owner,
-    ) -> StreamId {
-        if core.streams().by_placement().len() == 1 {
-            return StreamId::HOST;
+    ) -> (StreamId, u16) {
+        if core.placements().is_single() {
+            return (StreamId::HOST, 0);
         }
         let placement = match owner {
             Owner::Request(id) => host.requests.request(id).tag.placement,
             Owner::CacheUnit(slot) => cache.map_or(0, |cache| cache.placement(slot)),
             _ => 0,
         };
-        core.streams().host(placement).expect("the drive has refused requests with other placements")
+        let place = core.placements().place(placement);
+        (core.streams().hosts()[usize::from(place.handle)], place.group)
     }
 
     /// The lane and the stream of a write of `lpn` whose placement has the stream `stream`: the host writes in SLC mode
@@ -147,20 +152,22 @@ impl Writes {
         core: &mut Core<P>,
         lpn: Lpn,
         stream: StreamId,
+        group: u16,
     ) -> (Option<LaneId>, StreamId) {
         if let Some(slc) = core.streams().slc()
             && let Some(lane) = Self::lane_in_slc_mode(core, lpn, slc)
         {
             return (Some(lane), slc);
         }
-        (self.lane_for(core, lpn, stream), stream)
+        (self.lane_for(core, lpn, stream, group), stream)
     }
 
     /// The lane for a write of `lpn` in SLC mode, to the stream `slc`. If the lane has no room in this mode, the write
     /// waits for a fold (`slc.when_full = "fold"`), or it is written without SLC mode (`None`).
     #[inline(never)]
     fn lane_in_slc_mode<P: Probe>(core: &mut Core<P>, lpn: Lpn, slc: StreamId) -> Option<LaneId> {
-        let lane = core.choose_lane(lpn, slc);
+        // A drive with SLC mode has one placement.
+        let lane = core.choose_lane(lpn, slc, 0);
         if let Some(lane) = lane
             && (!core.has_displaced() || !core.ftl().is_overfull(lane))
             && (core.ftl().has_slc_room(lane) || core.waits_for_fold(lane))
@@ -186,18 +193,24 @@ impl Writes {
 
     /// The lane for a write of `lpn` to `stream`; `None` when dynamic allocation finds no lane with room.
     #[inline(always)]
-    fn lane_for<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn, stream: StreamId) -> Option<LaneId> {
-        let lane = core.choose_lane(lpn, stream)?;
+    fn lane_for<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        lpn: Lpn,
+        stream: StreamId,
+        group: u16,
+    ) -> Option<LaneId> {
+        let lane = core.choose_lane(lpn, stream, group)?;
         if core.has_displaced() && !core.ftl().has_room(lane, stream) {
             return Some(core.lane_in_place_of(lane, |core, lane| core.ftl().has_room(lane, stream)));
         }
         Some(lane)
     }
 
-    /// The number of the list of writes that wait for room in `lane`.
+    /// The number of the list of writes that wait for room in `lane`, or in a reclaim group.
     #[inline]
-    fn list_of<P: Probe>(&self, core: &Core<P>, lane: Option<LaneId>) -> usize {
-        lane.filter(|_| core.has_home_lanes()).map_or(0, LaneId::index)
+    fn list_of<P: Probe>(&self, core: &Core<P>, lane: Option<LaneId>, group: u16) -> usize {
+        lane.filter(|_| core.has_home_lanes()).map_or(group.into(), LaneId::index)
     }
 
     /// Maps the unit that has been allocated to a write, and queues its program.
@@ -250,7 +263,7 @@ impl Writes {
         mut cache: Option<&mut impl WriteBacks<P>>,
         lane: LaneId,
     ) {
-        let list = self.list_of(core, Some(lane));
+        let list = self.list_of(core, Some(lane), core.placements().group_of(lane));
         while let Some(first) = self.lists[list].first() {
             let Waiter { lpn, owner, .. } = core.waiters[first];
             let is_replaced = matches!(owner, Owner::Request(id) if host.replace_buffered(core, id, lpn));
@@ -258,9 +271,9 @@ impl Writes {
                 self.remove_first(core, list);
                 continue;
             }
-            let stream = Self::stream_of(core, host, cache.as_deref(), owner);
-            let (Some(lane), stream) = self.place_for(core, lpn, stream) else { return };
-            let now_in = self.list_of(core, Some(lane));
+            let (stream, group) = Self::stream_of(core, host, cache.as_deref(), owner);
+            let (Some(lane), stream) = self.place_for(core, lpn, stream, group) else { return };
+            let now_in = self.list_of(core, Some(lane), group);
             if now_in != list {
                 // Other writes have used up the lane for which this write has waited.
                 let waiter = self.lists[list].pop(&mut core.waiters).expect("a write waits");
@@ -281,10 +294,9 @@ impl Writes {
         self.count -= 1;
     }
 
-    /// Whether a write waits for room in `lane`, or under dynamic allocation in any lane.
+    /// Whether a write waits for room in `lane`, or under dynamic allocation in any lane of its reclaim group.
     pub(crate) fn wait_in(&self, lane: LaneId) -> bool {
-        let list = self.lists.get(lane.index()).or(self.lists.first());
-        list.is_some_and(|list| !list.is_empty())
+        !self.lists[(lane.0 / self.lanes_per_list) as usize].is_empty()
     }
 
     /// Called when no event is left and writes still wait for room. Fails the writes that wait for a worn-out lane. A
@@ -296,7 +308,7 @@ impl Writes {
         mut cache: Option<&mut impl WriteBacks<P>>,
     ) {
         for list in 0..self.lists.len() {
-            if self.lists[list].is_empty() || !core.is_worn_out(LaneId(list as u32)) {
+            if self.lists[list].is_empty() || !core.is_worn_out(LaneId(list as u32 * self.lanes_per_list)) {
                 continue;
             }
             let mut waiting = std::mem::take(&mut self.lists[list]);
@@ -323,4 +335,4 @@ impl Writes {
     }
 }
 
-state! { Writes { lists, count, erases_in_vain, counters } }
+state! { Writes { lists, count, erases_in_vain, counters } fixed { lanes_per_list } }

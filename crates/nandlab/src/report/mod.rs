@@ -4,7 +4,9 @@
 
 mod counters;
 mod explained;
+mod fdp;
 mod notes;
+mod placement;
 mod power_json;
 mod schema;
 mod series;
@@ -21,6 +23,8 @@ pub use crate::drive::{DieSeries, Series, Window};
 pub use crate::host::{SteadyState, steady_state};
 pub use counters::counters;
 pub use explained::{Explained, Explainer, Own, PARTS, Part, Parts, Step, Sums};
+pub use fdp::fdp;
+pub use placement::PlacementSummary;
 pub use power_json::{PowerRecord, power};
 pub use schema::schema;
 pub use smart::smart;

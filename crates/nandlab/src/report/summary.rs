@@ -1,6 +1,7 @@
 //! `summary.json`.
 
 use super::notes::{WAF_REMEDY, notes};
+use super::placement::PlacementSummary;
 use crate::base::note::Note;
 use crate::base::numbers::{number, ratio};
 use crate::base::units::Span;
@@ -561,6 +562,9 @@ pub struct Summary {
     /// Policies from outside, which fill slots in place of the policies that the spec names; absent without them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policies: Option<Vec<OutsidePolicy>>,
+    /// What was written and erased by placement handle; absent without placement handles.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub placement: Option<PlacementSummary>,
     /// The requests by queue and by placement; absent while all requests have queue 0 and placement 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by_tag: Option<TagsSummary>,
@@ -756,6 +760,7 @@ impl Summary {
                 requests,
                 duration_s: number(duration.seconds()),
             }),
+            placement: PlacementSummary::of(drive),
             by_tag: stats.by_tag.map(by_tag),
             clients: drive
                 .spec()

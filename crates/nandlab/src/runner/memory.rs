@@ -95,7 +95,8 @@ impl Memory {
 
         // Bytes per physical unit in arrays that are zeroed lazily and in arrays that are filled at once. The valid
         // bits are separate.
-        let lazily_zeroed = when(!keeps_sequences, 4) + when(keeps_sequences, 8);
+        let lazily_zeroed =
+            when(!keeps_sequences, 4) + when(keeps_sequences, 8) + when(spec.placement.is_on(), 1);
         let filled_at_once = when(keeps_sequences, 4)
             + when(refresh.hot_reads().is_some(), 1)
             + when(refresh.partial().is_some(), 16)
@@ -140,10 +141,9 @@ impl Memory {
             + logical_units / 8
             + Oracle::BYTES_PER_WRITTEN_LPN * touched.asked.min(logical_units);
         // Latencies of reads, writes, TRIMs and flushes of each client, and of each placement.
-        let clients = match spec.workload.as_ref().map_or(0, |workload| workload.clients().len() as u64) {
-            0 => 0,
-            count => 4 * (count + 1),
-        };
+        let count = spec.workload.as_ref().map_or(0, |workload| workload.clients().len() as u64);
+        let placements = u64::from(spec.placement.handles) * u64::from(spec.placement.groups);
+        let clients = if count == 0 && placements == 1 { 0 } else { 4 * (count.max(1) + placements) };
         // Preconditioning, recovery and writing results never overlap in time.
         let temporary =
             touched.precondition_bytes.max(recovery).max(superblocks * Table::BYTES_PER_SUPERBLOCK);
@@ -155,6 +155,7 @@ impl Memory {
                     + SUPERBLOCK_EXTRA_BYTES
                     + when(spec.reclaim.is_on(), 1)
                     + when(spec.has_slc_mode(), 4)
+                    + when(spec.placement.reclaim_unit > 1, 4)
                     + when(*refresh != RefreshPolicySpec::None, 4 + 24))
                 + when(geometry.blocks_per_superblock() > 1, 4 * u64::from(geometry.blocks()))
                 + when(geometry.dies_per_lane > 1, 4 * superblocks * u64::from(geometry.dies_per_lane))

@@ -189,7 +189,7 @@ pub(crate) fn fixed_of(check: &Check<'_>, lanes: u64, units: u64, unit_bytes: u6
 }
 
 /// Whether a drive has superblocks in SLC mode: an SLC cache, or an emergency flush in this mode.
-fn has_mode(check: &Check<'_>) -> bool {
+pub(crate) fn has_mode(check: &Check<'_>) -> bool {
     let is_above_0 = |key: &str| check.num(key).is_some_and(|value| value > 0.0);
     check.int("slc.static").is_some_and(|bytes| bytes > 0)
         || is_above_0("slc.dynamic")
@@ -203,7 +203,23 @@ pub(crate) fn rows_of(pages_per_block: u64, bits: u64, is_striped: bool) -> u64 
     if is_striped { rows / bits * bits } else { rows }
 }
 
-pub(crate) const RULES: &[Rule] = &[has_bits, has_effect];
+pub(crate) const RULES: &[Rule] = &[has_bits, has_effect, has_one_placement];
+
+/// Blocks in SLC mode have the data of all placements.
+fn has_one_placement(check: &mut Check<'_>) -> Option<()> {
+    const KEYS: [&str; 3] = ["placement.handles", "placement.groups", "placement.reclaim_unit"];
+    let is_on = KEYS.iter().any(|key| check.int(key).is_some_and(|count| count > 1));
+    if is_on && has_mode(check) {
+        let message = "SLC mode would mix the data of placement handles, which have blocks of their own";
+        let remedy = "set slc.static = \"0MiB\", slc.dynamic = 0 and capacitor.flush_mode = \"native\", or take [placement] out";
+        check.error(
+            &["slc.static", "slc.dynamic", "capacitor.flush_mode", KEYS[0], KEYS[1], KEYS[2]],
+            message,
+            remedy,
+        );
+    }
+    Some(())
+}
 
 /// Cells of one bit have no other mode, and a block needs a wordline.
 fn has_bits(check: &mut Check<'_>) -> Option<()> {

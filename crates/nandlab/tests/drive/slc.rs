@@ -533,3 +533,11 @@ fn the_breaks_of_a_sequential_write_are_those_published() {
     let breaks = [end_of(4500.0), end_of(2000.0)];
     assert!((breaks[0] / 280.0 - 1.0).abs() < 0.03 && (breaks[1] / 500.0 - 1.0).abs() < 0.15, "{breaks:?}");
 }
+
+#[test]
+fn an_slc_cache_excludes_placement_handles() {
+    let sets = ["slc.dynamic=0.5".to_owned(), "placement.handles=2".to_owned()];
+    let errors =
+        nandlab::drive::spec::load(DRIVE, "test.toml", std::path::Path::new("."), &sets).unwrap_err();
+    assert!(errors.to_string().contains("SLC mode would mix the data of placement handles"), "{errors}");
+}

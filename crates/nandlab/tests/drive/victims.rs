@@ -11,6 +11,7 @@ use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
 use nandlab::drive::Drive;
 use nandlab::flash::{Array, Keeps, SuperblockState};
+use nandlab::ftl::placement::Placements;
 use nandlab::ftl::{AllocatedUnit, Config, Ftl, StreamId};
 use nandlab::host::Request;
 
@@ -46,6 +47,7 @@ impl Table {
             streams: nandlab::drive::spec::streams(&spec),
             slc: None,
             flush_shape: nandlab::flash::ShapeId::FIRST,
+            placements: Placements::of(&spec.placement, geometry.lanes),
         };
         let ftl = Ftl::new(config, &geometry, &array);
         Self {

@@ -211,7 +211,15 @@ function rest() {
   put("levels", levels.length ? bars("", "Page reads by read level", levels) : make("p", { class: "hint" }, "All pages decode at the first try, or this drive has no read levels."), make("p", { class: "hint" }, `${count(state.retries)} further tries, ${count(state.uncorrectable)} uncorrectable`));
   const cycles = state.pe_cycles;
   put("wear", table(["what", "now"], [["lanes with a background job", count(state.jobs)], ["victims of GC", count(state.victims)], ["units that waited for room", count(state.waiting_writes)], ["suspended programs, erases", `${count(state.suspensions.programs)}, ${count(state.suspensions.erases)}`], ["P/E cycles, least", count(cycles.min)], ["P/E cycles, mean", number(cycles.mean)], ["P/E cycles, most", count(cycles.max)], ["endurance", count(cycles.endurance)], ["power losses", count(stat.power_losses)], ["lost units: covered, acknowledged, in flight", `${count(state.losses.covered)}, ${count(state.losses.acknowledged)}, ${count(state.losses.in_flight)}`]], "Garbage collection and wear"));
-  put("clients", shown.clients.length ? table(["connection", "reads", "writes", "others", "read", "written", "outstanding"], shown.clients.map((of) => [String(of.number), count(of.reads), count(of.writes), count(of.others), bytes(of.bytes_read), bytes(of.bytes_written), count(of.outstanding)]), "Connections") : make("p", { class: "hint" }, "No client is connected."));
+  const placement = stat.placement ?? null;
+  byId("s-handles").hidden = placement === null;
+  if (placement !== null) {
+    const write = (id) => stat.by_placement?.[id]?.latency_us.write ?? (stat.by_placement || id !== "0" ? null : stat.latency_us.write);
+    const handles = Object.entries(placement.handles).map(([id, of]) => [placement.handles[32768] ? `${id}: group ${of.group}, handle ${of.handle}` : id, of.isolation, bytes(of.host_bytes), bytes(of.copied_bytes), of.waf === null ? "-" : number(of.waf), count(of.erases), `${number(100 * of.copied_share)} %`, write(id) ? micros(write(id).p99) : "-"]);
+    put("handles", table(["placement", "isolation", "written", "copied", "WAF", "erases", "share of copies", "write p99"], handles, "Placement handles"), make("p", { class: "hint" }, `MBMW / HBMW ${placement.waf === null ? "-" : number(placement.waf)}; ${count(placement.events.media_reallocated)} moves between reclaim units, ${count(placement.events.invalid_identifier)} writes with an unknown identifier`));
+  }
+  const own = placement === null ? [] : ["placement"];
+  put("clients", shown.clients.length ? table(["connection", ...own, "reads", "writes", "others", "read", "written", "outstanding"], shown.clients.map((of) => [String(of.number), ...own.map((key) => String(of[key])), count(of.reads), count(of.writes), count(of.others), bytes(of.bytes_read), bytes(of.bytes_written), count(of.outstanding)]), "Connections") : make("p", { class: "hint" }, "No client is connected."));
   const rows = [];
   const flat = (value, path) => {
     if (value !== null && typeof value === "object") for (const [key, inner] of Object.entries(value)) flat(inner, path ? `${path}.${key}` : key);

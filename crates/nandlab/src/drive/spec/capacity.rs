@@ -9,8 +9,6 @@ use super::least;
 use super::streams::StreamSettings;
 use crate::base::geometry::{Cell, logical_units};
 use crate::ftl::needs::{Demands, GAIN_SUPERBLOCKS, Need, SuperblockNeeds};
-use crate::ftl::streams::StreamSpec;
-use crate::migration::spec::MigrationPolicySpec;
 use crate::spec::{Check, FromVal, Resolved, Rule, Val, show_size};
 use nandlab_base::clients::ClientSpan;
 
@@ -55,6 +53,7 @@ fn capacity(check: &mut Check<'_>) -> Option<()> {
     precondition(check, &capacity);
     requests_fit(check, &capacity);
     clients_fit(check, &capacity);
+    super::placement::ranges(check, capacity.logical_units * capacity.unit_bytes);
     Some(())
 }
 
@@ -136,8 +135,10 @@ fn units_fit(check: &mut Check<'_>) -> Option<Capacity> {
     let pages_per_block = check.int("drive.pages_per_block")?;
     let slc_rows = crate::slc::spec::rows_of(pages_per_block, bits, is_striped);
     let slc_units = units_per_superblock / pages_per_block.max(1) * slc_rows;
-    let slc = crate::slc::spec::fixed_of(check, lanes, slc_units, unit_bytes);
     let flushes_in_slc_mode = check.is("capacitor.flush_mode", "slc");
+    let placement = super::placement::section(check)?;
+    let slc = crate::slc::spec::fixed_of(check, lanes, slc_units, unit_bytes);
+    let settings = StreamSettings { slc, ..StreamSettings::of_check(check, unit_bytes as u32)? };
     let mut capacity = Capacity {
         superblocks_per_lane,
         fewest_superblocks: superblocks_per_lane,
@@ -160,29 +161,13 @@ fn units_fit(check: &mut Check<'_>) -> Option<Capacity> {
             unit_bytes,
             units_per_program: layout.units_per_program,
             logical_units: logical_units(units, op),
-            streams: streams(check, unit_bytes, slc),
+            streams: settings.streams(),
             flushed_units: flushed_units(check, unit_bytes),
+            groups: placement.groups.into(),
         },
     };
     capacity.fewest_superblocks = capacity.fewest(superblocks_per_lane);
     Some(capacity)
-}
-
-/// The streams of the drive, with units of `unit_bytes` bytes, and `slc` superblocks of the static part of its SLC cache
-/// in every lane.
-fn streams(check: &Check<'_>, unit_bytes: u64, slc: Option<u64>) -> Vec<StreamSpec> {
-    let migration = check.get("migration.policy").map(MigrationPolicySpec::from_val);
-    let settings = StreamSettings {
-        placements: 1,
-        shares_first_superblock: check.is("migration.first_block", "shared"),
-        levels_wear: check.is("ftl.wear_levelling", "static"),
-        has_demand_map: check.is("ftl.map", "demand"),
-        unit_bytes: unit_bytes as u32,
-        copybacks_max: migration.map_or(0, |migration| migration.copybacks_max()),
-        has_combinations: check.is("refresh.policy", "partial"),
-        slc,
-    };
-    settings.streams()
 }
 
 /// Units of the write cache and the write buffer: an emergency flush may have to write all of them. `None` without a
@@ -364,18 +349,14 @@ fn clients_fit(check: &mut Check<'_>, c: &Capacity) -> Option<()> {
                 format!("requests of up to {largest} bytes do not fit into a span of {bytes} bytes");
             check.error_in_list(KEY, i, "size", message, "set smaller requests, or a larger span");
         }
-        let placement = client.field("placement").int();
-        if placement >= PLACEMENTS {
-            let message = format!("the drive has no placement {placement}: it has {PLACEMENTS}");
-            let remedy = format!("set a placement below {PLACEMENTS}");
+        let placements = super::placement::section(check)?;
+        let placement = client.field("placement").int() as u16;
+        if let Some((message, remedy)) = super::placement::unknown(&placements, placement) {
             check.error_in_list(KEY, i, "placement", message, remedy);
         }
     }
     Some(())
 }
-
-/// The number of placements of a drive; no key sets more yet.
-const PLACEMENTS: u64 = 1;
 
 /// The needs of a mechanism as text for the error; `None` if it needs no superblocks.
 fn need_text(need: &Need) -> Option<String> {

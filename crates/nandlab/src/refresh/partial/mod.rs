@@ -242,7 +242,7 @@ impl Partial {
         stream: StreamId,
     ) -> bool {
         self.look_at_free_superblocks(core);
-        let is_plain = stream == StreamId::GC
+        let is_plain = core.streams().is_gc(stream)
             && !core.flash().rare(superblock).is_refreshed_partially
             && core.flash().shape_id(superblock) == ShapeId::FIRST;
         let has_space = self.is_on && !core.is_short(core.geometry().lane_of(superblock));
