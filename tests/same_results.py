@@ -117,6 +117,8 @@ VARIANTS: Mapping[str, tuple[str, tuple[str, ...], Mapping[str, tuple[str, ...]]
             "map-page": ("ftl.map=page",),
             "read-disturb": ("reliability.read_disturb=1e-7",),
             "page-variation": ("reliability.page_variation=0.3",),
+            "slc-direct": ("slc.dynamic=0.5", "precondition.used=0.6"),
+            "slc-fold": ("slc.dynamic=0.3", "precondition.used=0.6", "slc.when_full=fold", "slc.static=1MiB"),
             "reclaim-reads": ("reliability.read_disturb=1e-6", "reclaim.policy.reads.limit=300"),
             "reclaim-rber": ("reliability.read_disturb=1e-5", "reclaim.policy.rber={ limit = 0.6, every = 16 }"),
             "refresh-none": ("refresh.policy=none",),

@@ -53,7 +53,7 @@ PHASES = {
     "drive": ("drive",),
     "device": ("core", "sched", "flash", "read_levels"),
     "map": ("ftl", "demand_map"),
-    "gc": ("background", "migration", "reclaim", "refresh"),
+    "gc": ("background", "migration", "reclaim", "refresh", "slc"),
     "results": ("report", "probe", "stats"),
     "other": (),
 }

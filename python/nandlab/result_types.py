@@ -14,6 +14,7 @@ CAUSES = {
     "wear": "wear levelling",
     "refresh": "refresh",
     "reclaim": "read reclaim",
+    "fold": "folding",
     "mapping": "the mapping table",
     "sync": "cache sync",
     "flush": "the emergency flush",
@@ -98,6 +99,8 @@ class ByCause(Record, frozen=True):
     """Refresh of ageing data."""
     reclaim: int
     """Read reclaim."""
+    fold: int
+    """Folding: moves out of superblocks in SLC mode."""
     mapping: int
     """Translation pages of the demand map."""
     sync: int
@@ -659,6 +662,51 @@ class ReclaimStats(Record, frozen=True):
     """Sampled reads, whose RBER was predicted. In pages."""
 
 
+class SlcFolded(Record, frozen=True):
+    """The counters under `folded`."""
+
+    idle: int
+    """Valid units of the superblocks folded in idle time, when folding began."""
+    full: int
+    """Valid units of the superblocks folded above the watermark or for a waiting write, when folding began."""
+    space: int
+    """Valid units of the superblocks folded because a lane was short of space, when folding began."""
+
+
+class SlcWear(Record, frozen=True):
+    """Wear by mode: P/E cycles over the endurance of the mode, mean of the superblocks. The two add up; a superblock
+    retires at 1.
+    """
+
+    slc: float
+    """Wear by cycles in SLC mode. A share."""
+    native: float
+    """Wear by other cycles. A share."""
+
+
+class SlcSummary(Record, frozen=True):
+    """The SLC cache."""
+
+    cached: int
+    """Units of the host programmed in SLC mode."""
+    direct: int
+    """Units of the host programmed without SLC mode."""
+    blocks: int
+    """Superblocks that folding began to empty."""
+    folded: SlcFolded
+    """The counters under `folded`."""
+    slc_blocks: int
+    """Superblocks in SLC mode at the end of the run."""
+    slc_blocks_max: int
+    """Superblocks that may be in SLC mode at the end of the run."""
+    valid_pages: int
+    """Valid units in superblocks in SLC mode at the end of the run."""
+    cycles_mean: float
+    """P/E cycles in SLC mode, mean of the superblocks."""
+    wear: SlcWear
+    """Wear by mode."""
+
+
 class NeedSummary(Record, frozen=True):
     """Space that one mechanism needs in every lane."""
 
@@ -683,6 +731,8 @@ class NeedsByMechanism(Record, frozen=True):
     """Space for copybacks."""
     combination: NeedSummary
     """Space for combination pages of partial refresh."""
+    slc: NeedSummary
+    """Space for the SLC cache."""
     flush: NeedSummary
     """Space for the emergency flush."""
 
@@ -1141,6 +1191,8 @@ class Summary(Record, frozen=True):
     """Refresh of ageing data; None without a refresh policy."""
     reclaim: ReclaimStats | None
     """Read reclaim; None without it."""
+    slc: SlcSummary | None
+    """The SLC cache; None without one."""
     space: SpaceSummary
     """Space that the mechanisms need in every lane, and the over-provisioning that remains."""
     erases: EraseSummary
@@ -1377,6 +1429,8 @@ class LifeRow(Record, frozen=True):
     """Pages programmed for `refresh`: Refresh of ageing data."""
     program_reclaim: float
     """Pages programmed for `reclaim`: Read reclaim."""
+    program_fold: float
+    """Pages programmed for `fold`: Folding: moves out of superblocks in SLC mode."""
     program_mapping: float
     """Pages programmed for `mapping`: Translation pages of the demand map."""
     program_sync: float
@@ -1425,6 +1479,12 @@ class LifeRow(Record, frozen=True):
     """Superblocks that read reclaim began to empty."""
     reclaimed_pages: float
     """Valid units of reclaimed superblocks when read reclaim began to empty them. In pages."""
+    slc_cached: float
+    """Units of the host programmed in SLC mode."""
+    slc_direct: float
+    """Units of the host programmed without SLC mode."""
+    slc_folded_blocks: float
+    """Superblocks that folding began to empty."""
     capacitor_loss_share: float | None = None
     """Share of the rated capacitance lost by the end of the stretch; absent without a capacitor."""
     capability_pages: float | None = None

@@ -79,6 +79,8 @@ FAST = (
     'refresh.interval=[{ pe = 100000, every = "4d" }]',
     "precondition.used=0.5",
 )
+#: An SLC cache of a third of the free half of the drive.
+SLC = ("slc.dynamic=1.0", "precondition.used=0.5")
 CACHE = ('cache.size="256KiB"', "cache.sync=smart", "cache.dirty_budget=0.5")
 CAPACITOR = (
     *CACHE,
@@ -200,6 +202,17 @@ CASES: dict[str, Case] = {
     "refresh.priority": case("refresh.priority=first", base=(*FAST, "refresh.policy=fcr")),
     "refresh.grace": case("refresh.grace=0.5", base=(*FAST, "refresh.policy=fcr")),
     "reclaim.policy": case("reclaim.policy.reads.limit=20", workload=READS),
+    "slc.static": case("slc.static=64KiB", base=("precondition.used=0.5",)),
+    "slc.dynamic": case("slc.dynamic=1.0", base=("precondition.used=0.5",)),
+    "slc.when_full": case("slc.when_full=fold", base=SLC),
+    "slc.idle_after": case("slc.idle_after=40ms", base=(*SLC, *IDLE)),
+    "slc.watermark": case("slc.watermark=0.1", base=SLC),
+    "slc.read": case("slc.read=10us", base=SLC),
+    "slc.program": case("slc.program=40us", base=SLC),
+    "slc.erase": case("slc.erase=1ms", base=(*SLC, *IDLE)),
+    "slc.endurance": case("slc.endurance=1000", base=(*SLC, *IDLE)),
+    "slc.rber_factor": case("slc.rber_factor=1.0", base=(*OLD, *SLC, "slc.filled=1.0")),
+    "slc.filled": case("slc.filled=0.5", base=SLC),
     "migration.policy": case("migration.policy=off-chip", base=COPYBACK),
     "migration.in_flight": case("migration.in_flight=1"),
     "migration.valid_min": case(
@@ -217,6 +230,7 @@ CASES: dict[str, Case] = {
         "cache.flush_to=flash", base=(*CAPACITOR, "workload.arrival.queue_depth=4"), workload=TRACE, trace=FLUSHES
     ),
     "capacitor.capacitance": case("capacitor.capacitance=1mF", base=CUT),
+    "capacitor.flush_mode": case("capacitor.flush_mode=slc", base=CUT),
     "capacitor.voltage": case("capacitor.voltage=5V", base=CUT),
     "capacitor.voltage_min": case("capacitor.voltage_min=3V", base=CUT),
     "capacitor.esr": case("capacitor.esr=1ohm", base=CUT),

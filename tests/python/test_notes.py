@@ -170,6 +170,16 @@ NEVER |= {
         ("reclaim.policy had no effect", "100,000 times", "Lower reclaim.policy.reads.limit"),
         {"reclaim.policy": {"reads": {"limit": 5}}},
     ),
+    "no-slc-cache": (
+        {"slc.dynamic": 0.01},
+        ("Nothing was written in SLC mode", "slc.static and drive.op"),
+        {"slc.dynamic": 1.0, "precondition.used": 0.6},
+    ),
+    "no-fold": (
+        {"slc.dynamic": 0.5, "precondition.used": 0.6, "slc.idle_after": "1h"},
+        ("No block was folded", "slc.idle_after", "slc.watermark"),
+        {"slc.dynamic": 0.5, "precondition.used": 0.6, "slc.watermark": 0.0},
+    ),
     "no-wear-levelling": (
         {**SPACE, **HOT, "ftl.wear_levelling": "static"},
         ("moved no block", "ftl.wear_gap = 100", "Lower ftl.wear_gap"),

@@ -23,6 +23,7 @@ pub mod refresh;
 pub mod report;
 pub mod runner;
 pub mod sched;
+pub mod slc;
 pub mod write_cache;
 
 pub use nandlab_base::spec;

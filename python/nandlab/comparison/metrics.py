@@ -142,6 +142,8 @@ _TABLE = (
     ("flash.program.refresh", "number of pages that refresh programs", "", ""),
     ("refresh.block_mean_s", "mean duration of the refresh of a block", "s", ""),
     ("reclaim.blocks", "number of blocks that read reclaim empties", "", ""),
+    ("slc.cached_share", "share of host pages written in SLC mode", "share", "slc.cached / (slc.cached + slc.direct)"),
+    ("slc.blocks", "number of blocks in SLC mode that are folded", "", ""),
     ("capacitor.detections.count", "number of budget detections", "", ""),
     ("power.lost_covered", "number of lost writes that a flush or FUA covers", "", ""),
     ("power.lost_writes", "number of lost writes", "", ""),

@@ -16,6 +16,7 @@ from nandlab.result_types import (
     MapWrite,
     MigrationSummary,
     RefreshSummary,
+    SlcSummary,
 )
 from nandlab.units import count, duration, number, part, share, size
 
@@ -153,6 +154,31 @@ def write_cache(found: CacheSummary) -> Section | None:
         Figure("updates that waited for their page's write-back", count(found.blocked_updates)),
     )
     return with_table("Write cache", (Figure("write cache", text),), table, "The host read and wrote nothing.", figures)
+
+
+def slc_cache(found: SlcSummary | None) -> Section | None:
+    if found is None:
+        return None
+    written = found.cached + found.direct
+    text = f"{count(found.cached)} of {count(written)} pages in SLC mode; {count(found.blocks)} blocks folded"
+    folded = found.folded
+    reasons = (
+        ("idle time", folded.idle),
+        ("cache filled above the watermark, or a write waited", folded.full),
+        ("space was short", folded.space),
+    )
+    total = sum(pages for _, pages in reasons)
+    rows = [Row(name, (count(pages), part(pages, total))) for name, pages in reasons] if total else []
+    table = Table(("reason to fold", "valid pages", "share"), tuple(rows), "A fold moves the valid pages of a block.")
+    figures = (
+        Figure("pages written in SLC mode, without it", f"{count(found.cached)}, {count(found.direct)}"),
+        Figure(
+            "blocks in SLC mode at the end, and at most", f"{count(found.slc_blocks)}, {count(found.slc_blocks_max)}"
+        ),
+        Figure("valid pages in SLC mode at the end", count(found.valid_pages)),
+        Figure("wear by cycles in SLC mode, by others", f"{share(found.wear.slc)}, {share(found.wear.native)}"),
+    )
+    return with_table("SLC cache", (Figure("SLC cache", text),), table, "No block was folded.", figures)
 
 
 def migration(found: MigrationSummary | None) -> Section | None:

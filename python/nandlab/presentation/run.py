@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from nandlab.presentation.mechanisms import mapping, migration, read_levels, refresh, write_cache
+from nandlab.presentation.mechanisms import mapping, migration, read_levels, refresh, slc_cache, write_cache
 from nandlab.presentation.model import Figure, Part, Presentation, Row, Section, Table, counted
 from nandlab.presentation.outage import capacitor, fsync, power_loss
 from nandlab.presentation.placement import invalid, placement
@@ -32,6 +32,7 @@ _SHOWN = frozenset(
         "power",
         "migration",
         "refresh",
+        "slc",
         "space",
         "erases",
         "gc",
@@ -66,6 +67,7 @@ def of_run(result: RunResult) -> Presentation:
         _bad_blocks(summary),
         mapping(summary.map),
         write_cache(summary.cache),
+        slc_cache(summary.slc),
         migration(summary.migration),
         refresh(summary.refresh),
         *_others(summary),

@@ -52,6 +52,7 @@ CAUSES = {
     "gc": "orange",
     "wear": "violet",
     "refresh": "teal",
+    "fold": "blue",
     "mapping": "green",
     "sync": "brown",
     "flush": "red",

@@ -265,6 +265,32 @@ def waf(series: Table, summary: Summary) -> Block:
     return Columns((left, right))
 
 
+def slc_cache(series: Table) -> Block | None:
+    """The bytes that the host wrote in each mode, and the blocks in SLC mode, over the bytes written so far."""
+    if "slc_bytes" not in series:
+        return None
+    cached, direct = series["slc_bytes"].astype(float), series["direct_bytes"].astype(float)
+    if len(cached) < 2 or cached.sum() + direct.sum() == 0:
+        return Nothing("The run is too short, or the host wrote too little, to show the SLC cache over time.")
+    xs = np.cumsum(cached + direct) * 1e-9
+    axis = Axis("written by the host to flash, GB", " GB")
+    rates = tuple(
+        Series(name, values * 1e-6 / series["interval_s"], colour)
+        for name, values, colour in (("in SLC mode", cached, "blue"), ("without SLC mode", direct, "slate"))
+    )
+    left = single(
+        Lines("Writes of the host by mode", axis, Axis("MB/s", " MB/s"), xs, rates, stacked=True),
+        "Programs of the host by the mode of their block, per second. A step down is where the cache was full; a "
+        "vertical line of points is a pause.",
+    )
+    share = 100 * series["slc_block_share"]
+    right = single(
+        Lines("Blocks in SLC mode", axis, Axis("% of blocks", " %", low=0), xs, (Series("share", share, "accent"),)),
+        "Blocks in SLC mode at the end of each interval.",
+    )
+    return Columns((left, right))
+
+
 def steady(summary: Summary) -> list[Block | None]:
     """The quantities of the SNIA criterion, by round."""
     found = summary.steady_state

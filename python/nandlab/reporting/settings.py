@@ -108,6 +108,9 @@ def settings_of(spec: Mapping[str, object]) -> list[Block]:
         ("clock scale", "reliability.clock_scale"),
         ("refresh", "refresh.policy"),
         ("read reclaim", "reclaim.policy"),
+        ("SLC cache (static / share of free blocks)", "slc.static slc.dynamic"),
+        ("writes to a full SLC cache", "slc.when_full"),
+        ("tR / tPROG / tBERS in SLC mode", "slc.read slc.program slc.erase"),
         ("migration", "migration.policy"),
         ("copies of a job under way", "migration.in_flight"),
         ("open block of pages that GC moves off-chip", "migration.first_block"),
@@ -127,6 +130,8 @@ def settings_of(spec: Mapping[str, object]) -> list[Block]:
         ("workload", "workload"),
         ("seed", "seed"),
     ]
+    if at("slc.static") in (None, "0B") and at("slc.dynamic") in (None, 0.0):
+        wanted = [entry for entry in wanted if not entry[1].startswith("slc.")]
     if at("capacitor.capacitance") in (None, "0F"):
         wanted = [entry for entry in wanted if not entry[1].startswith("capacitor.")]
     for name, paths in wanted:

@@ -57,7 +57,7 @@ impl Simulated {
         let (array, mut shares) = (self.drive.array(), [0; SHARES]);
         let units = array.shapes().first().units.max(1);
         for superblock in array.good_superblocks() {
-            if matches!(superblock.state, SuperblockState::Full | SuperblockState::Victim) {
+            if superblock.state.is_closed() || superblock.state == SuperblockState::Victim {
                 let share = (superblock.valid as usize * SHARES / units as usize).min(SHARES - 1);
                 shares[share] += 1;
             }
@@ -98,7 +98,7 @@ impl Simulated {
             match superblock.state {
                 SuperblockState::Free => free += 1,
                 SuperblockState::Open => open += 1,
-                SuperblockState::Full | SuperblockState::Victim => closed += 1,
+                SuperblockState::Full | SuperblockState::Cached | SuperblockState::Victim => closed += 1,
                 SuperblockState::Retired | SuperblockState::Bad => retired += 1,
             }
             least = least.min(superblock.pe_cycles);

@@ -247,6 +247,8 @@ impl Lane {
     const RETIRED: u8 = SuperblockState::Retired as u8;
     #[classattr]
     const BAD: u8 = SuperblockState::Bad as u8;
+    #[classattr]
+    const CACHED: u8 = SuperblockState::Cached as u8;
 
     #[getter]
     fn now(&self) -> u64 {

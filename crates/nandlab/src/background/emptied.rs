@@ -18,8 +18,8 @@ use crate::probe::Probe;
 use crate::sched::{Cause, Class, Transaction};
 
 impl Background {
-    /// The last copies of a job's victim gather. Ends a job of GC; its victim is erased when further copies have filled
-    /// the programming unit, or it has been closed. Closes the programming unit at once if the job is no GC, if the
+    /// The last copies of a job's victim gather. Ends a job of GC or of folding; its victim is erased when further copies have filled
+    /// the programming unit, or it has been closed. Closes the programming unit at once if it is another job, if the
     /// lane's pages may be copied back, while power loss may tear pages of a wordline that the jobs would share, and if
     /// the victim before waits for the programming unit too.
     #[inline(never)]
@@ -31,7 +31,9 @@ impl Background {
         victim: SuperblockId,
     ) {
         let job = &self.jobs[lane.index()];
-        let goes_on = job.cause() == Cause::Gc && self.waiting.is_empty() && !core.ends_wordlines();
+        let is_of_gc = job.cause() == Cause::Gc;
+        let goes_on =
+            (is_of_gc || job.cause() == Cause::Fold) && self.waiting.is_empty() && !core.ends_wordlines();
         let before = core.emptied(lane).map(|emptied| emptied.superblock);
         let first = core.gathering_of_jobs(lane).next().and_then(|copy| copy.replaces);
         let waits = before.is_some() && before == first.map(|old| core.geometry().superblock_of(old));
@@ -46,6 +48,7 @@ impl Background {
             superblock: victim,
             copies: job.copies,
             is_of_map: job.is_of_map,
+            is_of_gc,
             superblocks_taken: core.superblocks_taken(lane),
             is_urgent: false,
             is_erasing: false,

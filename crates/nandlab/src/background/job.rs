@@ -349,7 +349,7 @@ impl Background {
     pub(super) fn begin_blocking<P: Probe>(&mut self, core: &mut Core<P>, lane: LaneId) {
         let job = &mut self.jobs[lane.index()];
         if let Some(kept_from) = core.kept_from(lane)
-            && job.cause == Some(Cause::Gc)
+            && (job.cause == Some(Cause::Gc) || job.cause == Some(Cause::Fold) && core.is_short(lane))
             && job.is_urgent
             && !job.is_of_map
         {

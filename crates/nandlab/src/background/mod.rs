@@ -45,6 +45,7 @@ use crate::base::policy::PolicySlot;
 use crate::core::{
     Component, CopyBack, Core, Map, Mechanism, NextJob, Offline, Queued, Refreshed, Rest, VictimTimes,
 };
+use crate::flash::ShapeId;
 use crate::ftl::{StreamId, VictimPolicy};
 use crate::host::{DataPath, Host};
 use crate::probe::Probe;
@@ -156,6 +157,10 @@ pub(crate) trait JobSchemes<P: Probe> {
 
     /// Queues the copyback of pages that may be copied back.
     fn copy_back(&mut self, core: &mut Core<P>, copyback: CopyBack<'_>) -> Queued;
+
+    /// The job that folds a superblock because the lane is short of space; `None` if no superblock in SLC mode can be
+    /// folded for it.
+    fn fold_for_room(&mut self, core: &mut Core<P>, lane: LaneId) -> Option<NextJob>;
 
     /// The program that moves a combination page to unit `to` has been queued.
     fn on_moved(&mut self, core: &mut Core<P>, lpn: Lpn, to: UnitId);
@@ -381,6 +386,10 @@ impl Background {
         if core.state().is_draining && !path.is_stuck() {
             return false;
         }
+        if is_urgent && let Some(job) = schemes.fold_for_room(core, lane) {
+            self.start_job(core, path, schemes, lane, job);
+            return true;
+        }
         let Some(victim) = self.choose_victim(core, path, lane, is_urgent) else { return false };
         let (valid, units) = (core.valid_units(victim), core.shape(victim).units);
         if f64::from(valid) > valid_max * f64::from(units) {
@@ -465,7 +474,9 @@ impl Background {
     ) {
         let lane = core.geometry().lane_of(superblock);
         path.host.trims.make_durable();
-        core.erase(superblock, Owner::DeadSuperblock(lane), Cause::Gc, Class::Background);
+        let is_native = core.flash().shape_id(superblock) == ShapeId::FIRST;
+        let cause = if is_native { Cause::Gc } else { Cause::Fold };
+        core.erase(superblock, Owner::DeadSuperblock(lane), cause, Class::Background);
         if core.is_at_reserve(lane) {
             Self::promote_erases(core, lane);
         }
@@ -495,7 +506,9 @@ impl Background {
         let lane = core.geometry().lane_of(superblock);
         let space = core.space_mut(lane);
         if let Some(emptied) = space.emptied.take_if(|emptied| emptied.superblock == superblock) {
-            self.victim_stats.on_erased(emptied.times.spans(core.now()));
+            if emptied.is_of_gc {
+                self.victim_stats.on_erased(emptied.times.spans(core.now()));
+            }
             if emptied.is_urgent {
                 core.demote(lane);
             }

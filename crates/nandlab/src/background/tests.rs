@@ -59,6 +59,10 @@ impl JobSchemes<NoProbe> for Others {
 
     fn on_left_over(&mut self) {}
 
+    fn fold_for_room(&mut self, _: &mut Core<NoProbe>, _: LaneId) -> Option<NextJob> {
+        None
+    }
+
     fn copy_back(&mut self, _: &mut Core<NoProbe>, _: CopyBack<'_>) -> Queued {
         unreachable!("copyback_stream returns no stream")
     }

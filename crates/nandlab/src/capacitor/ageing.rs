@@ -189,7 +189,7 @@ state! {
 mod tests {
     use super::*;
     use crate::base::units::{DAY, Span};
-    use crate::capacitor::{BudgetSteps, FlushMethod, FlushOrder};
+    use crate::capacitor::{BudgetSteps, FlushMethod, FlushMode, FlushOrder};
 
     const YEAR_S: f64 = 365.0 * 86_400.0;
 
@@ -210,6 +210,7 @@ mod tests {
             margin: 0.1,
             steps: BudgetSteps::Five,
             flush: FlushMethod::Plain,
+            flush_mode: FlushMode::Native,
             flush_concurrency: 0,
             flush_order: FlushOrder::Oldest,
             metadata_bytes: 0,

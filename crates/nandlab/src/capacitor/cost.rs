@@ -5,7 +5,7 @@
 use super::Capacitor;
 use super::FlushMethod;
 use crate::base::geometry::{Cell, Geometry};
-use crate::flash::ShapeId;
+use crate::flash::{Shape, ShapeId};
 use crate::ftl::lsb_only_wordlines;
 use crate::sched::{FlashOp, Timing, Way};
 
@@ -58,6 +58,8 @@ pub struct Conditions {
     pub vsm_programs: u32,
     /// GC during a plain flush; `None`: GC stops.
     pub gc: Option<GcCost>,
+    /// The shape of the superblocks to which dirty units are written.
+    pub shape: ShapeId,
 }
 
 /// GC during a plain flush (`power.gc_in_flush`), in the worst case: GC cleans a superblock of a lane before the first
@@ -114,11 +116,12 @@ impl Victim {
 impl FlushCost {
     /// The cost of a flush under `conditions`.
     pub fn new(capacitor: &Capacitor, geometry: &Geometry, timing: &Timing, conditions: &Conditions) -> Self {
-        let &Conditions { method, at_a_time, superblocks, handles, groups, vsm_programs, gc } = conditions;
+        let &Conditions { method, at_a_time, superblocks, handles, groups, vsm_programs, gc, shape: mode } =
+            conditions;
         let (at_a_time, dies) = (at_a_time.min(geometry.dies / groups), geometry.dies / groups);
         let channels = (geometry.channels / groups).max(1);
         let part_filled = handles * groups - 1;
-        let shape = timing.shapes().first();
+        let shape = &timing.shapes()[mode];
         // The first unit of each program of a superblock.
         let firsts = shape.programs();
         let times: Vec<f64> = firsts.clone().map(|first| shape.program_ns(first).ns() as f64).collect();
@@ -129,7 +132,7 @@ impl FlushCost {
         let slowest = times.iter().copied().fold(0.0, f64::max);
         let fastest = times.iter().copied().fold(f64::INFINITY, f64::min);
         let mean = times.iter().sum::<f64>() / times.len() as f64;
-        let pages = u64::from(timing.width(ShapeId::FIRST, FlashOp::Program));
+        let pages = u64::from(timing.width(mode, FlashOp::Program));
         let off_chip_ns = pages * timing.off_chip_ns[Way::In as usize];
         let command_ns = timing.command_of_pages_ns(FlashOp::Program, pages);
         let transfer_ns = command_ns + (pages * timing.transfer_ns).max(off_chip_ns);
@@ -199,9 +202,16 @@ impl FlushCost {
         };
         let channel_ns = timing.longest_wait_ns();
         let resumption_ns = timing.longest_resumption_ns(channel_ns).ns() as f64;
-        let wait_ns = erase_ns + resumption_ns + slowest + channel_ns.ns() as f64;
+        // The program under way when power fails, and those of the VSM, may be of any shape.
+        let of_shape = |shape: &Shape| shape.steps().map(|step| step.time_ns).max().unwrap_or_default();
+        let slowest_of_all = timing.shapes().iter().map(of_shape).max().unwrap_or_default().ns() as f64;
+        let wait_ns = erase_ns + resumption_ns + slowest_of_all + channel_ns.ns() as f64;
+        // The VSM is written without SLC mode, whose transfers are longer: they count on top.
+        let of_first_ns = timing.program_transfer_ns(ShapeId::FIRST).ns() as f64;
+        let longer_ns = if mode == ShapeId::FIRST { 0.0 } else { of_first_ns };
+        let of_vsm_j = program_j(slowest_of_all) + capacitor.spent_j(longer_ns, 0.0);
         Self {
-            fixed_j: capacitor.spent_j(wait_ns, 0.0) + f64::from(vsm_programs) * program_j(slowest) + more_j,
+            fixed_j: capacitor.spent_j(wait_ns, 0.0) + f64::from(vsm_programs) * of_vsm_j + more_j,
             groups: groups.into(),
             beyond_j,
             plan,

@@ -23,7 +23,7 @@ use super::{BackedSchemes, Detection, FlushMethod, PowerBackup, Stage};
 use crate::base::geometry::LaneId;
 use crate::base::units::Span;
 use crate::core::{Component, Core, Destination, Maps, Program, Wake};
-use crate::flash::Stamp;
+use crate::flash::{ShapeId, Stamp};
 use crate::ftl::placement::Place;
 use crate::ftl::{AllocatedUnit, FlushPrograms, StreamId};
 use crate::probe::Probe;
@@ -288,7 +288,7 @@ impl PowerBackup {
             return;
         }
         if let Some(units) = self.drain.units.take()
-            && self.spec.flush == FlushMethod::Csw
+            && (self.spec.flush == FlushMethod::Csw || core.ftl().flush_shape() != ShapeId::FIRST)
         {
             for superblock in units.unfilled(core.ftl()) {
                 core.close_early(superblock);

@@ -19,7 +19,7 @@ use crate::base::state::{state, value};
 pub use ageing::Capacitor;
 pub use budget::budget_share;
 pub use cost::{Conditions, FlushCost, GcCost};
-pub use spec::{BudgetSteps, CapacitorSpec, FlushMethod, FlushOrder};
+pub use spec::{BudgetSteps, CapacitorSpec, FlushMethod, FlushMode, FlushOrder};
 pub use stats::{CapacitorSummary, Detection, DetectionSummary};
 
 use crate::base::geometry::{CacheSlot, LaneId, Lpn};
@@ -385,6 +385,7 @@ impl PowerBackup {
                 groups: core.placements().groups.into(),
                 vsm_programs: self.vsm_programs,
                 gc,
+                shape: core.ftl().flush_shape(),
             };
             self.cost = FlushCost::new(capacitor, core.geometry(), core.device().timing(), &conditions);
         }

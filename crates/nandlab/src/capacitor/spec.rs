@@ -134,6 +134,13 @@ section! {
             "\"plain\"",
             "how dirty units are written at power loss and at budget detection",
         ),
+        /// The mode of the superblocks to which a flush writes.
+        pub flush_mode: FlushMode = key(
+            "capacitor.flush_mode",
+            ValueKind::Slot(FlushMode::CHOICES),
+            "\"native\"",
+            "mode of the blocks to which dirty pages are written at power loss and at budget detection",
+        ),
         /// Programs under way at a time under [`FlushMethod::Plain`]; 0: one per die.
         pub flush_concurrency: u32 = key(
             "capacitor.flush_concurrency",
@@ -185,6 +192,17 @@ choices! {
 }
 
 choices! {
+    /// `capacitor.flush_mode`: the mode of the superblocks to which a flush writes.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum FlushMode {
+        /// With all bits of the cells.
+        Native = "native": "with all bits of the cells",
+        /// In SLC mode, with the times of `[slc]`: quicker programs, and more blocks that are kept free.
+        Slc = "slc": "in SLC mode, with the times of [slc]: quicker programs, and more blocks kept free",
+    }
+}
+
+choices! {
     /// `capacitor.flush_order`: the order in which dirty units are written at power loss.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum FlushOrder {
@@ -197,7 +215,8 @@ choices! {
     }
 }
 
-pub(crate) const RULES: &[Rule] = &[energy, esr, temperatures, detections, flush_concurrency, flush_order];
+pub(crate) const RULES: &[Rule] =
+    &[energy, esr, temperatures, detections, flush_concurrency, flush_order, flush_mode];
 
 /// Eq. 1 must give an energy above 0, and a flush must take energy: a detection ends only when the capacitor is empty.
 fn energy(check: &mut Check<'_>) -> Option<()> {
@@ -309,6 +328,23 @@ fn flush_concurrency(check: &mut Check<'_>) -> Option<()> {
         let message = format!("{programs} programs at a time, but the drive has {dies} dies");
         let remedy = format!("set capacitor.flush_concurrency to at most {dies}, or 0 for one per die");
         check.error(&KEYS, message, remedy);
+    }
+    Some(())
+}
+
+/// Cells of one bit have no other mode; GC in the flush moves units of superblocks without SLC mode.
+fn flush_mode(check: &mut Check<'_>) -> Option<()> {
+    const KEY: &str = "capacitor.flush_mode";
+    if !check.is(KEY, "slc") {
+        return None;
+    }
+    if check.is("drive.cell", "slc") {
+        let message = "cells of one bit (drive.cell = \"slc\") have no SLC mode besides";
+        check.error(&[KEY, "drive.cell"], message, "set capacitor.flush_mode = \"native\"");
+    } else if check.get("power.gc_in_flush").is_some_and(Val::bool) {
+        let message = "GC in the flush (power.gc_in_flush) makes room for a flush without SLC mode";
+        let remedy = "set power.gc_in_flush = false, or capacitor.flush_mode = \"native\"";
+        check.error(&[KEY, "power.gc_in_flush"], message, remedy);
     }
     Some(())
 }

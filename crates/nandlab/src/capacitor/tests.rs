@@ -108,6 +108,7 @@ impl Bench {
             margin: 0.1,
             steps: BudgetSteps::Five,
             flush: FlushMethod::Plain,
+            flush_mode: FlushMode::Native,
             flush_concurrency: 0,
             flush_order: FlushOrder::Oldest,
             metadata_bytes: 0,

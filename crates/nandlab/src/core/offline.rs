@@ -243,7 +243,8 @@ impl<'a, P: Probe> Offline<'a, P> {
     pub(crate) fn find_state(&mut self, superblock: SuperblockId) -> SuperblockState {
         let core = &mut *self.0;
         core.array.blank_unprogrammed(&core.geometry, superblock);
-        let units = core.shape(superblock).units;
+        let (units, shape) = (core.shape(superblock).units, core.array.shape_id(superblock));
+        let closed = Self::closed(shape);
         let state = core.array.superblock_mut(superblock);
         state.state = match state.programmed {
             0 if !state.state.is_usable() => state.state,
@@ -252,14 +253,22 @@ impl<'a, P: Probe> Offline<'a, P> {
                 state.mark = 0;
                 SuperblockState::Free
             }
-            programmed if programmed == units => SuperblockState::Full,
+            programmed if programmed == units => closed,
             _ => SuperblockState::Open,
         };
-        let state = state.state;
-        if state == SuperblockState::Free {
+        let found = state.state;
+        if state.programmed == 0 && shape != ShapeId::FIRST {
+            core.array.reshape(superblock, ShapeId::FIRST);
+        }
+        if found == SuperblockState::Free {
             core.array.set_reclaim_unit(superblock, 0);
         }
-        state
+        found
+    }
+
+    /// The state of a closed superblock of this shape.
+    fn closed(shape: ShapeId) -> SuperblockState {
+        if shape == ShapeId::SLC { SuperblockState::Cached } else { SuperblockState::Full }
     }
 
     /// Makes an open superblock full from now on: the rest of its units stay erased. The lists of its lane are rebuilt
@@ -267,9 +276,10 @@ impl<'a, P: Probe> Offline<'a, P> {
     pub(crate) fn fill_up(&mut self, superblock: SuperblockId) {
         let core = &mut *self.0;
         let units = core.shape(superblock).units;
+        let closed = Self::closed(core.array.shape_id(superblock));
         core.array.skip_to(superblock, units);
         let state = core.array.superblock_mut(superblock);
-        (state.state, state.closed_at) = (SuperblockState::Full, core.now);
+        (state.state, state.closed_at) = (closed, core.now);
     }
 
     /// Rebuilds the lists of a lane from the states of its superblocks. `open` has the next unit of each stream; `None`
@@ -371,6 +381,11 @@ impl<'a, P: Probe> Offline<'a, P> {
         Some(self.0.physics.initial_ages.of(id))
     }
 
+    /// Sets the P/E cycles in SLC mode of a superblock of a loaded drive.
+    pub(crate) fn set_slc_cycles(&mut self, superblock: SuperblockId, cycles: u32) {
+        self.0.array.set_slc_cycles(superblock, cycles);
+    }
+
     /// Gives a unit of a loaded superblock its LPN ([`DEAD_LPN`]: the unit is invalid) and the age stamp of its data.
     /// Returns `false` if the LPN is out of range or mapped already.
     #[inline]
@@ -459,10 +474,14 @@ impl<'a, P: Probe> Offline<'a, P> {
     /// gains nothing: preconditioning would not end.
     pub(crate) fn collect_now(&mut self, lane: LaneId, mut on_mapped: impl FnMut(Lpn)) -> Option<u64> {
         let core = &mut *self.0;
-        let victim = core.pick_victim(lane)?;
+        let victim = match core.ftl.to_fold(&core.array, lane) {
+            Some(victim) => victim,
+            None => core.pick_victim(lane)?,
+        };
         let moved = core.valid_units(victim);
+        let units = core.first_shape().units;
         let whole = &mut core.room.spaces[lane.index()].fully_valid_victims_now;
-        *whole = if moved == core.array.shape(victim).units { *whole + 1 } else { 0 };
+        *whole = if moved == units { *whole + 1 } else { 0 };
         if *whole > FULLY_VALID_MAX * core.geometry.superblocks_in(lane) {
             let text = format!(
                 "it picked {whole} blocks in succession that have no invalid page, though other blocks of the lane have some"

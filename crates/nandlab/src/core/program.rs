@@ -418,6 +418,9 @@ impl<P: Probe> Core<P> {
     /// All blocks of a superblock have been erased: it becomes free, or retires.
     pub(super) fn end_erases(&mut self, superblock: SuperblockId) {
         self.count_erase(superblock);
+        if self.array.shape_id(superblock) == ShapeId::SLC {
+            self.ftl.end_slc(superblock);
+        }
         self.array.erase(&self.geometry, superblock);
         self.ftl.release(&mut self.array, superblock, self.room.endurance);
     }

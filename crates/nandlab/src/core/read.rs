@@ -3,7 +3,7 @@
 use super::{Core, KnownErrors, Map};
 use crate::base::geometry::{DieId, Lpn, SuperblockId, UnitId};
 use crate::base::units::{Span, Time};
-use crate::flash::{AgeStamp, Condition, Copied, Ecc, Hints, RBER_MAX, Reliability, Stamp};
+use crate::flash::{AgeStamp, Condition, Copied, Ecc, Hints, RBER_MAX, Reliability, ShapeId, Stamp};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, FlashOp, Owner, Slot, Start, Transaction};
 use std::iter::successors;
@@ -351,13 +351,19 @@ impl<P: Probe> Core<P> {
             kind: self.array.shape(superblock).kind(index),
         };
         let mut mean = model(&mut self.physics.reliability, &condition);
+        let mode = self.array.shape_id(superblock);
+        if mode != ShapeId::FIRST {
+            mean *= self.array.shapes().ageing(mode).rber_factor;
+        }
         if self.physics.reprogram_error > 0.0 {
             mean += gain * self.physics.reprogram_error * f64::from(self.array.rare(superblock).reprograms);
         }
         let of_cells = match &self.physics.variation {
             None => mean,
             Some(variation) => {
-                let row = || self.array.shape(superblock).row(index);
+                // A row of a superblock in SLC mode is a whole wordline.
+                let rows = self.first_shape().rows / self.array.shape(superblock).rows;
+                let row = || self.array.shape(superblock).row(index) * rows;
                 variation.rber(self.geometry.first_of_page(unit), mean, row)
             }
         };

@@ -47,6 +47,8 @@ pub(crate) struct Emptied {
     pub(crate) copies: u32,
     /// Whether it had translation pages.
     pub(crate) is_of_map: bool,
+    /// Whether GC has emptied it.
+    pub(crate) is_of_gc: bool,
     /// Number of free superblocks that the job that emptied it has taken.
     pub(crate) superblocks_taken: u32,
     /// Whether its dies serve the program of its last copies and its erase with the priority of host writes, because
@@ -291,7 +293,7 @@ impl<P: Probe> Core<P> {
 
     /// Whether the lane remains at its reserve even when the queued erases of dead and emptied superblocks have ended.
     pub(crate) fn lacks_superblocks(&self, lane: LaneId) -> bool {
-        self.free_soon(lane) <= self.ftl.reserve_superblocks
+        self.free_soon(lane) <= self.ftl.reserve_of(lane)
     }
 
     /// Whether foreground GC has to make room in `lane`.
@@ -301,7 +303,7 @@ impl<P: Probe> Core<P> {
 
     /// [`Core::lacks_superblocks`] with one free superblock fewer.
     pub(crate) fn would_lack_superblocks(&self, lane: LaneId) -> bool {
-        self.free_soon(lane) <= self.ftl.reserve_superblocks + 1
+        self.free_soon(lane) <= self.ftl.reserve_of(lane) + 1
     }
 
     /// With `gc.foreground = "blocking"`, keeps the dies of a lane that is short of space from all host operations with
@@ -340,13 +342,13 @@ impl<P: Probe> Core<P> {
     /// Whether the lane is at its reserve, superblocks that become free soon not counted: the host's stream may open no
     /// further superblock of `lane` now.
     pub(crate) fn is_at_reserve(&self, lane: LaneId) -> bool {
-        self.ftl.lanes[lane.index()].free_superblocks() <= self.ftl.reserve_superblocks
+        self.ftl.lanes[lane.index()].free_superblocks() <= self.ftl.reserve_of(lane)
     }
 
     /// Number of units of a lane that are free for the host, those of superblocks that become free soon included.
     #[inline]
     pub(crate) fn host_room(&self, lane: LaneId) -> u32 {
-        let superblocks = self.free_soon(lane).saturating_sub(self.ftl.reserve_superblocks);
+        let superblocks = self.free_soon(lane).saturating_sub(self.ftl.reserve_of(lane));
         superblocks * self.first_shape().units + self.ftl.host_units_open(lane)
     }
 
@@ -368,7 +370,7 @@ impl<P: Probe> Core<P> {
         // already if fewer than `slack` units would be left in its open superblocks.
         let slack = units_per_superblock / 16;
         let mut free = self.free_soon(lane);
-        let enough = free.max(self.ftl.reserve_superblocks) + 1;
+        let enough = free.max(self.ftl.reserve_of(lane)) + 1;
         // The emptied superblock becomes free without further copies. If its erase is queued, it is counted already.
         free += self
             .emptied(lane)
@@ -412,7 +414,8 @@ impl<P: Probe> Core<P> {
 
     /// Whether a superblock retires with its next erase.
     pub(crate) fn retires(&self, superblock: SuperblockId) -> bool {
-        self.array.superblock(superblock).pe_cycles + 1 >= self.room.endurance
+        let cycles = self.array.cycles_of_erase(superblock);
+        self.array.superblock(superblock).pe_cycles + cycles >= self.room.endurance
     }
 
     /// Whether a job may empty a superblock: there is room for its valid units, and GC keeps the free superblocks that
@@ -453,7 +456,8 @@ impl<P: Probe> Core<P> {
         taken <= free && (taken <= given || free + given >= taken + self.ftl.kept_superblocks())
     }
 
-    /// Whether emptying a superblock gains units, although the job may have to leave units unused: the rest of its last
+    /// Whether emptying a superblock gains units, of a superblock of the first shape, as it is free then, although the
+    /// job may have to leave units unused: the rest of its last
     /// programming unit and, while power loss may tear a program, all pages but one of its last wordlines, of which
     /// every block of the superblock has one.
     pub(crate) fn gains(&self, superblock: SuperblockId) -> bool {
@@ -462,7 +466,7 @@ impl<P: Probe> Core<P> {
         let unused = if is_guarded { to.units_per_wordlines() - self.geometry.units_per_page } else { 0 };
         // The job may leave its last programming unit with only one unit of data.
         let padding = to.units_per_program - 1;
-        self.valid_units(superblock) + unused + padding < self.shape(superblock).units
+        self.valid_units(superblock) + unused + padding < to.units
     }
 
     /// Number of valid units of the page that begins with `first`.
@@ -484,11 +488,44 @@ impl<P: Probe> Core<P> {
         .min_by_key(|&superblock| (self.array.superblock(superblock).valid, superblock.0))
     }
 
+    /// The superblock of a lane that is folded for room; `None` if there is none, the lane has no room for its valid
+    /// units, or it would retire.
+    pub(crate) fn to_fold(&self, lane: LaneId) -> Option<SuperblockId> {
+        let superblock = self.ftl.to_fold(&self.array, lane)?;
+        let may_fold = self.may_empty(lane, superblock, false) && !self.retires(superblock);
+        may_fold.then_some(superblock)
+    }
+
+    /// The superblock in SLC mode that was closed first in a lane, if there is room to fold it.
+    pub(crate) fn oldest_cached(&self, lane: LaneId) -> Option<SuperblockId> {
+        let superblock = self.ftl.oldest_cached(&self.array, lane)?;
+        self.may_empty(lane, superblock, false).then_some(superblock)
+    }
+
+    /// No superblock is left to the host in SLC mode in a lane. Until it is opened again ([`Core::open_slc`]) the host
+    /// writes to it without SLC mode, unless its writes wait for folds.
+    pub(crate) fn close_slc(&mut self, lane: LaneId) {
+        if self.ftl.slc().is_some_and(|slc| !slc.waits) {
+            self.ftl.close_slc(lane, true);
+        }
+    }
+
+    /// The host may open superblocks of a lane in SLC mode again.
+    pub(crate) fn open_slc(&mut self, lane: LaneId) {
+        self.ftl.close_slc(lane, false);
+    }
+
+    /// Whether a write waits until a fold has made room in a lane in SLC mode: a job is under way, or a fold can begin.
+    pub(crate) fn waits_for_fold(&self, lane: LaneId) -> bool {
+        self.ftl.slc().is_some_and(|slc| slc.waits)
+            && (self.has_job(lane) || self.oldest_cached(lane).is_some())
+    }
+
     /// Whether a lane can gain no more units: no superblock is being emptied, and none can be emptied with a gain.
     fn is_spent(&self, lane: LaneId) -> bool {
         let Space { emptied, dead, .. } = self.room.spaces[lane.index()];
         let is_at_work = self.has_job(lane) || emptied.is_some() || dead > 0;
-        !is_at_work && self.fewest_valid(lane).is_none()
+        !is_at_work && self.fewest_valid(lane).is_none() && self.to_fold(lane).is_none()
     }
 
     /// Whether a superblock of a lane has retired, or will retire with its next erase.
@@ -524,7 +561,7 @@ impl<P: Probe> Core<P> {
     #[inline]
     pub(crate) fn look_if_dead(&mut self, superblock: SuperblockId) {
         let state = self.array.superblock(superblock);
-        let is_dead = state.valid == 0 && state.pins == 0 && state.state == SuperblockState::Full;
+        let is_dead = state.valid == 0 && state.pins == 0 && state.state.is_closed();
         if is_dead && !self.state.is_draining && !self.room.blocks_dies() {
             self.found_dead(superblock);
         }
@@ -634,7 +671,7 @@ impl<P: Probe> Core<P> {
 }
 
 value! { Work { victim, superblocks_taken } }
-value! { Emptied { superblock, copies, is_of_map, superblocks_taken, is_urgent, is_erasing, times } }
+value! { Emptied { superblock, copies, is_of_map, is_of_gc, superblocks_taken, is_urgent, is_erasing, times } }
 value! {
     Space {
         emptied,

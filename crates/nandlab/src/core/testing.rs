@@ -16,7 +16,7 @@ use crate::base::units::{MS, Span, US};
 use crate::drive::spec::streams::StreamSettings;
 use crate::flash::{
     AgeClock, Array, CopybackErrors, Ecc, EccSpec, InitialAges, LevelSpec, ProgramTime, RberSpec,
-    Reliability, ReliabilitySpec, Retention, Shapes, StartLevel, SuperblockState,
+    Reliability, ReliabilitySpec, Retention, ShapeId, Shapes, StartLevel, SuperblockState,
 };
 use crate::ftl::allocation::Allocation;
 use crate::ftl::needs::{Demands, SuperblockNeeds};
@@ -172,6 +172,7 @@ impl Setup {
             unit_bytes: self.unit_bytes,
             copybacks_max: self.copybacks_max,
             has_combinations: self.has_combinations,
+            slc: None,
         };
         let needs = SuperblockNeeds::new(&Demands {
             lanes: self.lanes.into(),
@@ -179,6 +180,7 @@ impl Setup {
             bad_blocks: 0.0,
             seed: 0,
             units_per_superblock: self.units.into(),
+            units_per_flush_superblock: self.units.into(),
             units_per_program: 1,
             unit_bytes: self.unit_bytes.into(),
             logical_units: self.logical_units.into(),
@@ -192,6 +194,8 @@ impl Setup {
             victim: Box::new(FewestValid),
             needs,
             streams: settings.streams(),
+            slc: None,
+            flush_shape: ShapeId::FIRST,
             placements: self.placements(),
         };
         Ftl::new(config, geometry, array)

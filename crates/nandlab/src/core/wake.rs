@@ -3,13 +3,13 @@
 //!
 //! | wake | pushed by | served by |
 //! |---|---|---|
-//! | `Space(lane)` | an opened or closed superblock, a write or translation page without room, the end of a detection, recovery | GC |
+//! | `Space(lane)` | an opened or closed superblock, a write or translation page without room, the end of a detection, recovery | GC, `Slc` |
 //! | `Emptied(lane)` | the last unpin of a job's victim, or of the victim before | the job: the erase |
 //! | `Dead(superblock)` | the last unpin, or the last invalidated unit, of a full superblock | its erase, beside the lane's job |
 //! | `Resume(lane)` | waiting writes that were moved to the list of another lane; a job that has taken fewer units than the host had left to it | the writes, then GC |
 //! | `UnitDone(lane)`, `WriteElsewhere { lane, read }` | partial refresh, when a unit that waited for room in the VSM is done or has to be written elsewhere | the job of the lane |
 //! | `JobOver(lane)` | a job whose superblock stays, or whose victim is emptied | `PowerBackup`, waiting translation pages and writes, the next job |
-//! | `Due(lane)` | the refresh clock, `Drive::hurry`, `Reclaim` | the next job of the lane, if the lane has none |
+//! | `Due(lane)` | the refresh clock, `Drive::hurry`, `Reclaim`, `Slc` | the next job of the lane, if the lane has none |
 //! | `Hurry(superblock)` | the refresh clock | `Drive::hurry`: the VSM is programmed, or the job is promoted |
 //! | `Refreshed(superblock)` | partial refresh, when all susceptible bits of the superblock are in flash | `Refresh`: the superblock's next interval begins |
 //! | `MapEntry { waiter, is_lost }` | the demand map, when a translation page has been read or the entry is cached | the unit that waited for the entry |

@@ -10,7 +10,9 @@ use crate::base::policy::PolicySlot;
 use crate::capacitor::Budget;
 use crate::core::{self, Core};
 use crate::demand_map::Mapping;
-use crate::flash::{AgeClock, Array, Ecc, EccSpec, InitialAges, PageVariation, Reliability, StartLevel};
+use crate::flash::{
+    AgeClock, Array, Ecc, EccSpec, InitialAges, PageVariation, Reliability, ShapeId, StartLevel,
+};
 use crate::ftl::placement::Placements;
 use crate::ftl::{self, Ftl};
 use crate::probe::Probe;
@@ -78,6 +80,8 @@ pub(super) fn ftl_config(spec: &Spec, policies: &Policies, geometry: &Geometry) 
         victim: policies.victim(spec, geometry.lanes),
         needs: superblock_needs(spec),
         streams: streams(spec),
+        slc: spec.has_slc_mode().then(|| spec.slc.share(&spec.drive, geometry)),
+        flush_shape: if spec.flushes_in_slc_mode() { ShapeId::SLC } else { ShapeId::FIRST },
         placements: Placements::of(&spec.placement, geometry.lanes),
     }
 }

@@ -45,7 +45,7 @@ macro_rules! each_part {
             caching,
             power,
             losses,
-            schemes: Schemes { migration, refreshing, reclaim },
+            schemes: Schemes { migration, refreshing, reclaim, slc },
             reads,
             recorder,
             pace,
@@ -66,6 +66,7 @@ macro_rules! each_part {
         each_part!(@one "migration", migration, $state, $name, $field, $with, $work);
         each_part!(@one "refresh", refreshing, $state, $name, $field, $with, $work);
         each_part!(@one "reclaim", reclaim, $state, $name, $field, $with, $work);
+        each_part!(@one "slc", slc, $part, $name, $field, $with, $work);
         each_part!(@one "power losses", losses, $state, $name, $field, $with, $work);
         each_part!(@one "series", recorder, $state, $name, $field, $with, $work);
         each_part!(@one "fast-forward", pace, $state, $name, $field, $with, $work);
@@ -77,7 +78,7 @@ macro_rules! each_part {
 }
 
 /// The number of the parts.
-const PARTS: usize = 14;
+const PARTS: usize = 15;
 
 impl<P: Probe> Drive<P> {
     /// What a drive and the drive that restores its checkpoint must have in common: the version of nandlab, a hash of

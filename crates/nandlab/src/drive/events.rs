@@ -10,10 +10,10 @@
 //! |---|---|
 //! | a page has left its die | `Reads`: `Array` counts the read, decoding begins; `Mechanism::on_read`: `Reclaim`; if decoding takes no time, the receivers of the next row |
 //! | decoding has ended | `Reads`: queues another try, or remembers the level; after the last try `ErrorCache` (host reads), the pin, the owner |
-//! | a program or copyback has ended | `Operations`; then for each unit: after a copyback `Drive::on_copied_back`; `Array`; `Ftl` when the superblock is full; `ReadCounts`; `Partial`; for the replaced unit `Refreshing::on_unit_obsolete` and its pin; the owner; when the superblock is full the check for a dead superblock, `Partial` and `Wake::Space`; `Refresh` (age of the superblock). At the end `PowerBackup` while the capacitor is not charged |
+//! | a program or copyback has ended | `Operations`; then for each unit: after a copyback `Drive::on_copied_back`; `Array`; `Ftl` when the superblock is full; `ReadCounts`; `Slc`; `Partial`; for the replaced unit `Refreshing::on_unit_obsolete` and its pin; the owner; when the superblock is full the check for a dead superblock, `Partial` and `Wake::Space`; `Refresh` (age of the superblock). At the end `PowerBackup` while the capacitor is not charged |
 //! | a program in place has ended | `Operations`, `Refresh`, the job; `PowerBackup` while the capacitor is not charged |
-//! | an erase has ended | `Operations`, `Array`, `Ftl`; `Background`; `Refreshing`, the read level of the superblock; `PowerBackup`; the waiting translation pages, then the waiting writes; the next job of the lane |
-//! | the host is idle | the programming units that gather for `ftl.buffer`, `Caching`, `Background`, `PowerBackup` |
+//! | an erase has ended | `Operations`, `Array`, `Ftl`; `Background`; `Refreshing`, the read level of the superblock; `Slc`; `PowerBackup`; the waiting translation pages, then the waiting writes; the next job of the lane |
+//! | the host is idle | `Slc`; the programming units that gather for `ftl.buffer`, `Caching`, `Background`, `PowerBackup` |
 //! | the clock of DRAM, link, power, refresh | `Caching`, `Host`, `PowerBackup` (or power fails), `Refresh` |
 //!
 //! Writes that wait for room continue before GC does.
@@ -129,6 +129,7 @@ impl<P: Probe> Drive<P> {
         }
         self.background.end_job(&mut self.core, lane);
         self.forget_superblock(superblock);
+        self.on_fold_erased(lane, done);
         if done.cause == Cause::Refresh {
             self.schemes.refreshing.refresh.on_erased(&mut self.core, superblock);
         }
@@ -147,6 +148,7 @@ impl<P: Probe> Drive<P> {
         let had_emptied = self.core.emptied(lane).is_some();
         self.background.end_dead(&mut self.core, superblock, is_retired);
         self.forget_superblock(superblock);
+        self.on_fold_erased(lane, done);
         let is_over = had_emptied && self.core.emptied(lane).is_none();
         if is_over && !self.core.has_job(lane) {
             self.with_power(|power, core, kept| power.on_job_over(core, kept, lane));
@@ -156,6 +158,13 @@ impl<P: Probe> Drive<P> {
         self.after_erase(lane);
         if is_over {
             self.with_background(|jobs, core, path, around| jobs.go_on(core, path, around, lane));
+        }
+    }
+
+    /// A superblock of a lane has been erased. If it was in SLC mode, the host may open another one in this mode.
+    fn on_fold_erased(&mut self, lane: LaneId, done: &Transaction) {
+        if let Some(slc) = self.schemes.slc.as_mut().filter(|_| done.cause == Cause::Fold) {
+            slc.on_erased(&mut self.core, lane);
         }
     }
 
@@ -200,7 +209,12 @@ impl<P: Probe> Drive<P> {
     fn serve_next(&mut self) {
         match self.core.next_wake() {
             None => {}
-            Some(Wake::Space(lane)) => self.check_space(lane),
+            Some(Wake::Space(lane)) => {
+                self.check_space(lane);
+                if let Some(slc) = &mut self.schemes.slc {
+                    slc.look_at(&mut self.core, lane);
+                }
+            }
             Some(Wake::Resume(lane)) => {
                 self.resume_writes(lane);
                 self.check_space(lane);
@@ -270,6 +284,15 @@ impl<P: Probe> Drive<P> {
         if clock == self.core.idle_clock() {
             self.core.probe.on_timer(self.core.now());
             self.core.set_clock(clock, NEVER);
+            let was_idle = self.core.state().is_idle;
+            if let Some(slc) = &mut self.schemes.slc {
+                slc.on_idle(&mut self.core, was_idle);
+            }
+            if was_idle {
+                // The host has been idle for `slc.idle_after` too.
+                self.with_background(|jobs, core, path, around| jobs.start_background(core, path, around));
+                return;
+            }
             self.core.set_state(State { is_idle: true, ..*self.core.state() });
             self.core.close_buffered();
             self.with_cache(Caching::sync_more);
@@ -385,6 +408,9 @@ impl<P: Probe> Drive<P> {
             self.on_copied_back(done);
         }
         let Programmed { is_first, is_closed } = self.core.end_program(done);
+        if let Some(slc) = &mut self.schemes.slc {
+            slc.on_programmed(done);
+        }
         if let Some(partial) = &mut self.schemes.refreshing.partial {
             partial.on_programmed(&mut self.core, &mut self.path.map, done);
         }

@@ -8,6 +8,7 @@ use crate::migration::Migration;
 use crate::probe::Probe;
 use crate::reclaim::Reclaim;
 use crate::refresh::Refreshing;
+use crate::slc::Slc;
 
 /// Does the same work with each mechanism of a drive: `each_mechanism!(&mut self, |mechanism| work)`, or with `&self`.
 /// Each use is compiled once for each type of mechanism. The work may leave the function with `?` or `return`.
@@ -30,7 +31,7 @@ macro_rules! each_mechanism {
         each_mechanism!(@schemes ($drive.schemes) $borrow $mechanism $work);
     };
     (@schemes $of:tt $borrow:tt $mechanism:ident $work:expr) => {
-        each_mechanism!(@each $of $borrow $mechanism $work; migration, refreshing, reclaim);
+        each_mechanism!(@each $of $borrow $mechanism $work; migration, refreshing, reclaim, slc);
     };
     (@each $of:tt $borrow:tt $mechanism:ident $work:expr; $($($field:ident).+),+) => {
         $(each_mechanism!(@one $of $borrow $mechanism $work; $($field).+);)+
@@ -49,6 +50,8 @@ pub(super) struct Schemes {
     pub(super) migration: Migration,
     pub(super) refreshing: Refreshing,
     pub(super) reclaim: Reclaim,
+    /// The SLC cache; `None` without one.
+    pub(super) slc: Option<Slc>,
 }
 
 impl Schemes {
@@ -58,7 +61,13 @@ impl Schemes {
             migration: Migration::new(&spec.migration, policies.migration(spec), core),
             refreshing: Refreshing::new(&spec.refresh, spec.seed, core),
             reclaim: Reclaim::new(&spec.reclaim, core),
+            slc: Slc::new(&spec.slc, spec.gc.idle_after_ns, core),
         }
+    }
+
+    /// Units of the host programmed in SLC mode, and without it on a drive with an SLC cache.
+    pub(super) fn slc_units(&self) -> [u64; 2] {
+        self.slc.as_ref().map_or([0; 2], |slc| [slc.stats.cached, slc.stats.direct])
     }
 
     /// The next job of a lane without a job: that of the first scheme in the list with a job for the lane.

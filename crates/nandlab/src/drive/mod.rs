@@ -234,7 +234,12 @@ impl<P: Probe> Drive<P> {
                 &core,
             ),
             reads: Reads::new(core.ecc().levels(), spec.ecc.decoders, core.ecc().codec().is_some()),
-            recorder: Recorder::new(spec.output.series_rows as usize, geometry.dies as usize, core.end()),
+            recorder: Recorder::new(
+                spec.output.series_rows as usize,
+                geometry.dies as usize,
+                core.end(),
+                spec.has_slc_mode(),
+            ),
             pace: Pace::default(),
             failure: None,
             ranges: Ranges::new(&spec.placement.ranges, geometry.logical_bytes()),

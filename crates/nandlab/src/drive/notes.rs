@@ -8,4 +8,5 @@ pub(crate) use crate::power_loss::notes as power_loss;
 pub(crate) use crate::read_levels::notes as read_levels;
 pub(crate) use crate::reclaim::notes as reclaim;
 pub(crate) use crate::refresh::notes as refresh;
+pub(crate) use crate::slc::notes as slc;
 pub(crate) use crate::write_cache::notes as write_cache;

@@ -9,7 +9,7 @@ use super::spec::{FillOrder, PreconditionSpec};
 use crate::base::geometry::{LaneId, Lpn};
 use crate::base::rng::Stream;
 use crate::core::{Map, Mechanism, Offline};
-use crate::flash::DEAD_LPN;
+use crate::flash::{DEAD_LPN, ShapeId};
 use crate::ftl::StreamId;
 use crate::host::steady_state;
 use crate::probe::Probe;
@@ -47,8 +47,37 @@ impl<P: Probe> Drive<P> {
                 (outcome.is_some(), outcome)
             }
         };
+        if outcome.0 && self.failure.is_none() {
+            self.fill_slc();
+        }
         self.settle();
         if self.failure.is_some() { (false, None) } else { outcome }
+    }
+
+    /// Fills the share `slc.filled` of the superblocks that may be in SLC mode, with the lowest LPNs of each lane: the
+    /// data that a workload which starts at address 0 has written last.
+    fn fill_slc(&mut self) {
+        let filled = self.spec.slc.filled;
+        let Some(slc) = self.core.streams().slc().filter(|_| filled > 0.0) else { return };
+        for lane in (0..self.core.geometry().lanes).map(LaneId) {
+            // 1e-9 absorbs rounding.
+            let superblocks = (filled * f64::from(self.core.ftl().slc_limit(lane)) + 1e-9) as u32;
+            let units = superblocks * self.core.flash().shapes()[ShapeId::SLC].units;
+            let mut next = 0;
+            for _ in 0..units {
+                let of_lane = |lpn: &u32| {
+                    let unit = self.core.unit_of(Lpn(*lpn));
+                    let geometry = self.core.geometry();
+                    unit.is_some_and(|unit| geometry.lane_of(geometry.superblock_of(unit)) == lane)
+                };
+                let lpn = (next..self.core.geometry().logical_units).find(of_lane);
+                let (Some(lpn), true) = (lpn, self.core.ftl().has_slc_room(lane)) else { break };
+                next = lpn + 1;
+                let sequence = self.core.unit_of(Lpn(lpn)).map_or(0, |unit| self.core.sequence_of(unit));
+                let on_mapped = Self::on_mapped(&mut self.path.map);
+                Offline::new(&mut self.core).program_now(lane, slc, Lpn(lpn), sequence, on_mapped);
+            }
+        }
     }
 
     /// Whether the drive has never been written.

@@ -42,6 +42,12 @@ pub struct Window {
     pub budget_pages_max: u32,
     /// Units that the full capacitor could save at the end of the interval.
     pub capacitor_pages: f64,
+    /// Units of the host programmed in SLC mode.
+    pub slc_cached: u64,
+    /// Units of the host programmed without SLC mode, on a drive with an SLC cache.
+    pub slc_direct: u64,
+    /// Superblocks in SLC mode at the end of the interval.
+    pub slc_superblocks: u32,
     /// End of the interval.
     pub end: Time,
 }
@@ -69,6 +75,9 @@ impl Window {
         self.dirty_pages_max = self.dirty_pages_max.max(next.dirty_pages_max);
         self.budget_pages_max = self.budget_pages_max.max(next.budget_pages_max);
         self.capacitor_pages = next.capacitor_pages;
+        self.slc_cached += next.slc_cached;
+        self.slc_direct += next.slc_direct;
+        self.slc_superblocks = next.slc_superblocks;
         self.end = next.end;
     }
 }
@@ -81,12 +90,19 @@ pub struct Series {
     rows: Vec<Window>,
     rows_max: usize,
     interval_ns: Span,
+    has_slc: bool,
 }
 
 impl Series {
-    pub(super) fn new(rows_max: usize) -> Self {
+    /// `has_slc`: whether the drive has an SLC cache.
+    pub(super) fn new(rows_max: usize, has_slc: bool) -> Self {
         let rows_max = rows_max.max(2).next_multiple_of(2);
-        Self { start: Time::START, rows: Vec::with_capacity(rows_max), rows_max, interval_ns: MS }
+        Self { start: Time::START, rows: Vec::with_capacity(rows_max), rows_max, interval_ns: MS, has_slc }
+    }
+
+    /// Whether the drive has an SLC cache.
+    pub fn has_slc(&self) -> bool {
+        self.has_slc
     }
 
     /// Drops all rows; the next row begins at `start`.
@@ -208,8 +224,11 @@ value! {
         dirty_pages_max,
         budget_pages_max,
         capacitor_pages,
+        slc_cached,
+        slc_direct,
+        slc_superblocks,
         end,
     }
 }
-state! { Series { start, rows, interval_ns } fixed { rows_max } }
+state! { Series { start, rows, interval_ns } fixed { rows_max, has_slc } }
 state! { DieSeries { busy_ns, last_total } }

@@ -267,6 +267,7 @@ impl<P: Probe> Drive<P> {
                 2 => SuperblockState::Full,
                 4 => SuperblockState::Retired,
                 5 => SuperblockState::Bad,
+                6 => SuperblockState::Cached,
                 _ => return Err(SnapshotError::Damaged("a superblock is in an impossible state")),
             };
             let shapes = self.core.flash().shapes();
@@ -288,7 +289,7 @@ impl<P: Probe> Drive<P> {
                     return Err(SnapshotError::Damaged("an LPN is out of range or mapped twice"));
                 }
             }
-            if state == SuperblockState::Full {
+            if state.is_closed() {
                 closed.push(id);
             }
         }
@@ -344,7 +345,7 @@ mod tests {
     use crate::base::units::{MS, US};
     use crate::core::testing::Setup;
     use crate::drive::spec;
-    use crate::flash::{CellTimes, EccSpec, ProgramTime, Shape, StartLevel};
+    use crate::flash::{Ageing, CellTimes, EccSpec, ProgramTime, Shape, StartLevel};
     use crate::probe::NoProbe;
 
     /// A mechanism whose state is a number, and which can begin with 0.
@@ -383,7 +384,8 @@ mod tests {
         };
         let steps = ProgramTime::Uniform(100 * US).steps(Cell::Slc, 4, 1, 1);
         let ecc = EccSpec::of(Vec::new(), StartLevel::First);
-        shapes.add(Shape::new(drive.core.geometry(), Cell::Slc, ProgramOrder::Page, &steps, &times, &ecc));
+        let shape = Shape::new(drive.core.geometry(), Cell::Slc, ProgramOrder::Page, &steps, &times, &ecc);
+        shapes.add(shape, Ageing { endurance_of_first: 1, endurance: 1, rber_factor: 1.0 });
         drive.core.set_shapes(shapes);
         drive
     }

@@ -13,6 +13,7 @@ pub use crate::read_levels::{ByLevel, EccStats, EccSummary};
 pub use crate::reclaim::ReclaimStats;
 pub use crate::refresh::{RefreshStats, RefreshSummary};
 pub use crate::sched::SuspendStats;
+pub use crate::slc::SlcStats;
 pub use crate::write_cache::{CacheStats, CacheSummary};
 
 use super::Drive;
@@ -87,6 +88,7 @@ counted! {
     cache: CacheStats, in "cache" = |drive| drive.caching.as_ref().map_or_else(CacheStats::default, |c| c.stats.clone());
     refresh: RefreshStats, in "refresh" = |drive| drive.schemes.refreshing.stats();
     reclaim: ReclaimStats, in "reclaim" = |drive| drive.schemes.reclaim.stats.clone();
+    slc: SlcStats, in "slc" = |drive| drive.schemes.slc.as_ref().map_or_else(SlcStats::default, |slc| slc.stats.clone());
     suspensions: SuspendStats, in "suspensions" = |drive| drive.core.device().suspensions();
     migration: MigrationStats, in "migration" = |drive| drive.schemes.migration.stats.clone();
     units: UnitsStats, in "units" = |drive| drive.core.units_stats().clone();
@@ -180,6 +182,8 @@ pub(super) struct LastRow {
     pub(super) units_written: u64,
     pub(super) victims: u64,
     pub(super) victim_valid_units: u64,
+    pub(super) slc_cached: u64,
+    pub(super) slc_direct: u64,
 }
 
 /// The run over time.
@@ -195,8 +199,8 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    pub(super) fn new(rows: usize, dies: usize, end: Time) -> Self {
-        let series = Series::new(rows);
+    pub(super) fn new(rows: usize, dies: usize, end: Time, has_slc: bool) -> Self {
+        let series = Series::new(rows, has_slc);
         let sample_at = Time::START + series.interval_ns().min(end - Time::START);
         Self { series, dies: DieSeries::new(dies), last_row: LastRow::default(), sample_at, beginning: None }
     }
@@ -286,17 +290,19 @@ impl<P: Probe> Drive<P> {
 
     /// Adds the rows of the series that are due up to `time`.
     pub(super) fn sample(&mut self, time: Time) {
-        let Self { core, recorder, path, caching, power, background, .. } = self;
+        let Self { core, recorder, path, caching, power, background, schemes, .. } = self;
         let record = &mut path.host.record;
-        Sampled { recorder, record, caching, power, victims: &background.stats }.rows_until(core, time);
+        let (victims, slc) = (&background.stats, schemes.slc_units());
+        Sampled { recorder, record, caching, power, victims, slc }.rows_until(core, time);
     }
 
     /// Completes the statistics up to the present time: the last interval of the series becomes a row.
     pub fn finish_stats(&mut self) {
         let now = self.core.now();
-        let Self { core, recorder, path, caching, power, background, .. } = self;
+        let Self { core, recorder, path, caching, power, background, schemes, .. } = self;
         let record = &mut path.host.record;
-        let mut sampled = Sampled { recorder, record, caching, power, victims: &background.stats };
+        let (victims, slc) = (&background.stats, schemes.slc_units());
+        let mut sampled = Sampled { recorder, record, caching, power, victims, slc };
         sampled.rows_until(core, now);
         if now > sampled.recorder.series.end_ns() {
             sampled.row(core, now);
@@ -312,6 +318,8 @@ pub(super) struct Sampled<'a> {
     pub(super) caching: &'a mut Option<Caching>,
     pub(super) power: &'a PowerBackup,
     pub(super) victims: &'a GcStats,
+    /// Units of the host programmed in SLC mode, and without it on a drive with an SLC cache.
+    pub(super) slc: [u64; 2],
 }
 
 impl Sampled<'_> {
@@ -326,7 +334,7 @@ impl Sampled<'_> {
 
     /// Adds a row that ends at `end`.
     fn row<P: Probe>(&mut self, core: &Core<P>, end: Time) {
-        let Self { recorder, record, caching, power, victims } = self;
+        let Self { recorder, record, caching, power, victims, slc } = self;
         let (geometry, last_row, operations) = (core.geometry(), recorder.last_row, core.operations());
         let host = record.take_window(end);
         let [dirty_pages_max, budget_pages_max] =
@@ -350,6 +358,8 @@ impl Sampled<'_> {
             units_written: record.counters.host_pages_written,
             victims: victims.victims,
             victim_valid_units: victims.victim_valid_pages,
+            slc_cached: slc[0],
+            slc_direct: slc[1],
         };
         let programs = Cause::ALL
             .map(|cause| operations.programmed_for(cause) - last_row.operations.programmed_for(cause));
@@ -371,6 +381,9 @@ impl Sampled<'_> {
             dirty_pages_max,
             budget_pages_max,
             capacitor_pages: power.capability_units(end),
+            slc_cached: now.slc_cached - last_row.slc_cached,
+            slc_direct: now.slc_direct - last_row.slc_direct,
+            slc_superblocks: core.ftl().lanes.iter().map(|lane| lane.slc_superblocks).sum(),
             end,
         };
         recorder.last_row = now;
@@ -380,5 +393,5 @@ impl Sampled<'_> {
     }
 }
 
-value! { LastRow { operations, channel_busy_ns, units_written, victims, victim_valid_units } }
+value! { LastRow { operations, channel_busy_ns, units_written, victims, victim_valid_units, slc_cached, slc_direct } }
 state! { Recorder { series, dies, last_row, sample_at, beginning } }

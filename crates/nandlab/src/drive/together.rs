@@ -111,6 +111,40 @@
 //!   `Reclaim::power_lost`. Test: `a_reclaim_that_power_loss_interrupts_is_begun_again_and_loses_nothing` in
 //!   `reclaim/tests.rs`.
 //!
+//! SLC cache:
+//!
+//! - Superblocks in SLC mode are no candidates of GC and of static wear levelling; a lane that is short of space folds
+//!   those beyond the static part before GC looks for a victim. Reason: a fold always gains units. In `Ftl::close`:
+//!   `SuperblockState::Cached`; `Jobs::fold_for_room` in `Background::start_gc`. Test:
+//!   `the_logical_capacity_stays_writable` in `slc.rs`, `each_mechanism_needs_exactly_its_superblocks` in `space.rs`.
+//! - Units of a superblock in SLC mode are moved off-chip, also by refresh and reclaim. Reason: a copyback keeps the bits
+//!   of a cell. In `Migration::copyback_stream`. Test: `a_fold_is_never_a_copyback` in `slc.rs`.
+//! - Refresh of a due superblock in SLC mode, and reclaim of one that is read often, move its units to superblocks without
+//!   this mode, as a fold does; a partial refresh does not take it. Reason: the data leaves the cache anyway. In
+//!   `Refresh::next_job`, `Reclaim::next_job`, `Partial::takes`. Test: `a_due_block_in_slc_mode_is_refreshed_out_of_it` in
+//!   `slc.rs`.
+//! - A fold resets the remembered read level of the units that it moves to 1. Reason: the move corrects the data. In
+//!   `Map::on_moved`. Test: `a_fold_resets_the_read_level` in `slc.rs`.
+//! - A TRIM may leave a superblock in SLC mode without valid units: it is erased without a fold. Reason: there is nothing
+//!   to move. In `Core::look_if_dead`. Test: `a_fold_moves_valid_pages_only` in `slc.rs`.
+//! - Write-backs of the write cache are written in SLC mode like writes of the host; translation pages, combination pages
+//!   and copies are not. Reason: they are writes of the host. In `Writes::place_for`. Test: `the_host_reads_what_it_wrote`
+//!   draws `[slc]`.
+//! - An SLC cache excludes placement handles, and so does an emergency flush in SLC mode. Reason: the cache is written in
+//!   the order of the writes and would mix the data of the handles. In `has_one_placement` in `slc/spec.rs`. Test:
+//!   `an_slc_cache_excludes_placement_handles` in `slc.rs`.
+//! - Bad blocks and retirement: a superblock retires by the sum of the wear of both modes. In `Array::cycles_of_erase`,
+//!   `Core::retires`. Test: `wear_adds_up_over_the_modes` in `slc.rs`.
+//! - While power loss may tear a program, the host's stream in SLC mode uses all pages. Reason: a wordline has one page in
+//!   this mode. In `Ftl::set_host_lsb_only`.
+//! - An emergency flush and a detection write in SLC mode with `capacitor.flush_mode = "slc"`: more superblocks are kept
+//!   free, and the capability follows from the programs of the mode. Folding empties what they have written. In
+//!   `Ftl::take_flush_superblock`, `FlushCost::new`, `SuperblockNeeds::new`. Test:
+//!   `an_emergency_flush_in_slc_mode_is_quicker_and_needs_more_blocks` in `slc.rs`.
+//! - After a power loss the mark in the OOB says that a superblock is in SLC mode; its stream goes on in the open one, and
+//!   recovery folds where it needs room. In `Offline::find_state`, `Return::resume_streams`,
+//!   `Return::collect_in_recovery`. Test: `a_power_loss_leaves_the_modes_of_blocks` in `slc.rs`.
+//!
 //! Capacitor and detection:
 //!
 //! - The VSM reduces the dirty budget. Reason: the same energy saves it. In `PowerBackup::begin`: `FlushCost::new` in
@@ -274,6 +308,10 @@ impl<P: Probe> JobSchemes<P> for Jobs<'_> {
 
     fn copy_back(&mut self, core: &mut Core<P>, copyback: CopyBack<'_>) -> Queued {
         self.schemes.migration.copy_back(core, copyback)
+    }
+
+    fn fold_for_room(&mut self, core: &mut Core<P>, lane: LaneId) -> Option<NextJob> {
+        self.schemes.slc.as_mut()?.fold_for_room(core, lane)
     }
 
     /// A combination page has moved: its entries now belong to its new place.
@@ -614,10 +652,10 @@ impl<P: Probe> Drive<P> {
         work: impl FnOnce(&mut Outage<'_, P, AtPowerLoss<'_>>, &mut Sampled<'_>) -> R,
     ) -> R {
         let Self { core, schemes, losses, recorder, path, caching, power, background, .. } = self;
-        let remapped = Vec::new();
+        let (remapped, slc) = (Vec::new(), schemes.slc_units());
         let mut outage = Outage { core: Offline::new(core), schemes: &mut AtPowerLoss { schemes }, remapped };
         let record = &mut path.host.record;
-        let mut sampled = Sampled { recorder, record, caching, power, victims: &background.stats };
+        let mut sampled = Sampled { recorder, record, caching, power, victims: &background.stats, slc };
         let result = work(&mut outage, &mut sampled);
         losses.remapped = outage.remapped;
         result

@@ -163,7 +163,10 @@ impl<P: Probe> Drive<P> {
         let channel_busy_ns = self.busy_of_channels();
         // What is counted when a request ends has begun again when the last request of the warm-up ended.
         self.path.host.record.begin_work_again();
+        let [slc_cached, slc_direct] = self.schemes.slc_units();
         let last_row = LastRow {
+            slc_cached,
+            slc_direct,
             operations,
             channel_busy_ns,
             units_written: 0,

@@ -30,6 +30,9 @@ pub struct Array {
     shapes: Shapes,
     /// The number of each superblock's shape.
     shape_of: Huge<u8>,
+    /// P/E cycles of each superblock in SLC mode, of which [`Superblock::pe_cycles`] counts the wear
+    /// ([`Ageing`](super::Ageing)); empty if the drive has no such mode.
+    slc_cycles: Huge<u32>,
     /// The progress of each superblock on each of its dies; `None` if each superblock is on one die.
     on_dies: Option<Box<OnDies>>,
     /// Page reads of each block since its last erase; empty if each block is a superblock, whose [`Superblock::reads`]
@@ -85,6 +88,7 @@ impl Array {
             reads: Huge::zeroed(if is_apart { geometry.blocks() as usize } else { 0 }),
             superblocks,
             rare: Huge::filled(Rare::default(), geometry.superblocks as usize),
+            slc_cycles: Huge::zeroed(if shapes.is_single() { 0 } else { geometry.superblocks as usize }),
             shapes,
             shape_of: Huge::zeroed(geometry.superblocks as usize),
             on_dies: (geometry.dies_per_lane > 1).then(|| Box::new(OnDies::new(geometry))),
@@ -170,6 +174,29 @@ impl Array {
             superblock.0
         );
         self.shape_of[superblock.index()] = shape.number();
+    }
+
+    /// P/E cycles of a superblock in SLC mode; 0 in a drive without this mode.
+    pub fn slc_cycles(&self, superblock: SuperblockId) -> u32 {
+        self.slc_cycles.get(superblock.index()).copied().unwrap_or_default()
+    }
+
+    /// Sets [`Array::slc_cycles`] of a superblock, in a drive with this mode.
+    pub(crate) fn set_slc_cycles(&mut self, superblock: SuperblockId, cycles: u32) {
+        self.slc_cycles[superblock.index()] = cycles;
+    }
+
+    /// The P/E cycles of the first shape that the next erase of a superblock counts: 1, or in SLC mode the wear of its
+    /// cycle.
+    #[inline(always)]
+    pub fn cycles_of_erase(&self, superblock: SuperblockId) -> u32 {
+        let shape = self.shape_id(superblock);
+        if shape == ShapeId::FIRST { 1 } else { self.wear_of_erase(superblock, shape) }
+    }
+
+    #[cold]
+    fn wear_of_erase(&self, superblock: SuperblockId, shape: ShapeId) -> u32 {
+        self.shapes.ageing(shape).wear_of_next(self.slc_cycles(superblock))
     }
 
     /// The rare state of a superblock.
@@ -321,8 +348,11 @@ impl Array {
 
     /// Bytes of the arrays by superblock, block and unit.
     pub fn bytes(&self) -> u64 {
-        let by_superblock =
-            self.superblocks.bytes() + self.rare.bytes() + self.shape_of.bytes() + self.reclaim_units.bytes();
+        let by_superblock = self.superblocks.bytes()
+            + self.rare.bytes()
+            + self.shape_of.bytes()
+            + self.reclaim_units.bytes()
+            + self.slc_cycles.bytes();
         let by_unit = self.lpn.bytes()
             + self.sequences.bytes()
             + self.corrected.bytes()
@@ -642,13 +672,17 @@ impl Array {
     /// numbers, also clears the LPN and the sequence number of each unit. The [`SuperblockState`], the time of closing
     /// and the age stamps remain.
     pub fn erase(&mut self, geometry: &Geometry, superblock: SuperblockId) {
+        let cycles = self.cycles_of_erase(superblock);
+        if let Some(in_slc_mode) = self.slc_cycles.get_mut(superblock.index()) {
+            *in_slc_mode += u32::from(self.shape_of[superblock.index()] == ShapeId::SLC.number());
+        }
         let state = self.superblock_mut(superblock);
         assert!(
             state.valid == 0 && state.pins == 0 && state.linked == 0,
             "erase of superblock {} in use",
             superblock.0
         );
-        state.pe_cycles += 1;
+        state.pe_cycles += cycles;
         state.reads = 0;
         state.programmed = 0;
         state.mark = 0;
@@ -710,7 +744,7 @@ fn block(geometry: &Geometry, superblock: SuperblockId, unit: u32) -> usize {
 }
 
 state! {
-    Array { superblocks, rare, shape_of, reads, lpn, sequences, corrected, copied, lost, torn, partial, handles, reclaim_units }
+    Array { superblocks, rare, shape_of, slc_cycles, reads, lpn, sequences, corrected, copied, lost, torn, partial, handles, reclaim_units }
     parts { on_dies }
     fixed { shapes, age_shift }
 }

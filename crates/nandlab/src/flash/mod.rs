@@ -21,7 +21,7 @@ pub use reliability::{
     RberSpec, RberTable, References, Reliability, ReliabilitySpec, Retention, SHIFTS_MAX, Shifts, Soft,
     VthSpec, VthTlcSpec,
 };
-pub use shape::{CellTimes, ProgramStep, ProgramTime, ReadCost, SHAPES_MAX, Shape, ShapeId, Shapes};
+pub use shape::{Ageing, CellTimes, ProgramStep, ProgramTime, ReadCost, SHAPES_MAX, Shape, ShapeId, Shapes};
 pub use superblock::{
     COPYBACKS_MAX, Copied, DEAD_LPN, Keeps, Rare, Stamp, Superblock, SuperblockState, copybacks_of,
 };

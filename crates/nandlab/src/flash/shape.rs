@@ -383,6 +383,8 @@ pub struct ShapeId(u8);
 impl ShapeId {
     /// The shape that every superblock has at the start, and every free superblock.
     pub const FIRST: Self = Self(0);
+    /// The shape of superblocks in SLC mode, in a drive that has some.
+    pub const SLC: Self = Self(1);
 
     /// The number, below [`SHAPES_MAX`].
     pub fn number(self) -> u8 {
@@ -400,29 +402,70 @@ impl ShapeId {
     }
 }
 
+/// How cells of a shape age and err, compared with those of the first shape.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ageing {
+    /// P/E cycles of a superblock that has only cycles of the first shape at which it retires.
+    pub endurance_of_first: u32,
+    /// P/E cycles of a superblock that has only cycles of this shape at which it retires.
+    pub endurance: u32,
+    /// The RBER of a page, as a factor of that of a page of the first shape after the same wear, age and reads.
+    pub rber_factor: f64,
+}
+
+impl Ageing {
+    /// That of the first shape.
+    const FIRST: Self = Self { endurance_of_first: 1, endurance: 1, rber_factor: 1.0 };
+
+    /// The cycles of the first shape that wear a superblock as much as `cycles` of this shape, rounded down.
+    fn wear(&self, cycles: u32) -> u32 {
+        let wear = u64::from(cycles) * u64::from(self.endurance_of_first) / u64::from(self.endurance);
+        u32::try_from(wear).unwrap_or(u32::MAX)
+    }
+
+    /// The cycles of the first shape that wear a superblock as much as one more cycle of this shape, after `cycles` of
+    /// them: over many cycles `endurance_of_first / endurance` on average.
+    pub fn wear_of_next(&self, cycles: u32) -> u32 {
+        self.wear(cycles.saturating_add(1)) - self.wear(cycles)
+    }
+}
+
 /// The shapes of a drive, at most [`SHAPES_MAX`].
 #[derive(Clone, Debug)]
 pub struct Shapes {
     /// Behind the last shape the first one follows again, so that an index needs no check.
     all: [Shape; SHAPES_MAX],
     count: usize,
+    ageing: [Ageing; SHAPES_MAX],
 }
 
 impl Shapes {
     /// The shapes of a drive whose superblocks all have this shape.
     pub fn new(first: Shape) -> Self {
-        Self { all: [(); SHAPES_MAX].map(|()| first.clone()), count: 1 }
+        Self { all: [(); SHAPES_MAX].map(|()| first.clone()), count: 1, ageing: [Ageing::FIRST; SHAPES_MAX] }
     }
 
     /// Adds a shape.
     ///
     /// # Panics
     /// If the drive has [`SHAPES_MAX`] shapes already.
-    pub fn add(&mut self, shape: Shape) -> ShapeId {
+    pub fn add(&mut self, shape: Shape, ageing: Ageing) -> ShapeId {
         let id = ShapeId(self.count as u8);
-        self.all[self.count] = shape;
+        (self.all[self.count], self.ageing[self.count]) = (shape, ageing);
         self.count += 1;
         id
+    }
+
+    /// How cells of a shape age and err.
+    #[inline(always)]
+    pub fn ageing(&self, id: ShapeId) -> &Ageing {
+        &self.ageing[id.index()]
+    }
+
+    /// Whether all superblocks of the drive have the first shape.
+    #[inline(always)]
+    pub fn is_single(&self) -> bool {
+        self.count == 1
     }
 
     /// The shape that every superblock has at the start, and every free superblock. Questions about the drive as a
@@ -515,7 +558,7 @@ mod tests {
         let steps = ProgramTime::Uniform(100 * US).steps(Cell::Slc, 2, 1, 1);
         let slc = Shape::new(&geometry, Cell::Slc, ProgramOrder::Page, &steps, &times, &ecc);
         let mut shapes = Shapes::new(tlc);
-        let slc = shapes.add(slc);
+        let slc = shapes.add(slc, Ageing { endurance_of_first: 10, endurance: 30, rber_factor: 0.01 });
         (geometry, shapes, slc)
     }
 
@@ -572,7 +615,10 @@ mod tests {
         for superblock in [tlc_block, slc_block] {
             array.erase(&geometry, superblock);
             let state = array.superblock(superblock);
-            assert_eq!((state.programmed, state.reads, state.pe_cycles), (0, 0, 8));
+            // Of three cycles in SLC mode, the first two do not yet wear the block as much as one of TLC.
+            let worn = 7 + u32::from(superblock == tlc_block);
+            assert_eq!((state.programmed, state.reads, state.pe_cycles), (0, 0, worn));
+            assert_eq!(array.slc_cycles(superblock), 8 - worn);
             assert_eq!((array.shape_id(superblock), array.shape(superblock).units), (ShapeId::FIRST, 12));
         }
     }

@@ -26,6 +26,8 @@ pub enum SuperblockState {
     /// Not there: a plane of the superblock's lane has too few good blocks
     /// ([`Geometry::superblocks_in`](crate::base::geometry::Geometry::superblocks_in)). Never used.
     Bad,
+    /// Closed, as [`SuperblockState::Full`], but written in SLC mode: no candidate for GC. Folding empties it.
+    Cached,
 }
 
 impl SuperblockState {
@@ -38,7 +40,14 @@ impl SuperblockState {
             Self::Victim => "victim",
             Self::Retired => "retired",
             Self::Bad => "bad",
+            Self::Cached => "cached",
         }
+    }
+
+    /// Whether the superblock is closed and no job is emptying it.
+    #[inline(always)]
+    pub fn is_closed(self) -> bool {
+        matches!(self, Self::Full | Self::Cached)
     }
 
     /// Whether the superblock holds data, or can after an erase.
@@ -163,7 +172,7 @@ impl Default for Keeps {
     }
 }
 
-value! { SuperblockState enum { Free, Open, Full, Victim, Retired, Bad } }
+value! { SuperblockState enum { Free, Open, Full, Victim, Retired, Bad, Cached } }
 value! { Superblock { closed_at, pe_cycles, reads, pins, programmed, valid, state, mark, linked } }
 value! { Rare { reprograms, is_refreshed_partially } }
 value! { Copied { rber, programmed } }

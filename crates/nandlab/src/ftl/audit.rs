@@ -2,7 +2,7 @@
 
 use super::Ftl;
 use crate::base::geometry::{LaneId, Lpn, SuperblockId};
-use crate::flash::{Array, SuperblockState};
+use crate::flash::{Array, ShapeId, SuperblockState};
 
 impl Ftl {
     /// Audits the FTL of the whole drive: map and OOBs agree, every LPN has at most one valid unit, counters have the
@@ -59,7 +59,7 @@ impl Ftl {
                     "lane {lane} has {good} superblocks, which the states of its superblocks contradict"
                 ));
             }
-            let mut valid = 0;
+            let (mut valid, mut slc) = (0, 0);
             let mut fewest = vec![u32::MAX; superblocks.len().div_ceil(64)];
             for (within, superblock) in superblocks.iter().enumerate() {
                 let words =
@@ -83,9 +83,17 @@ impl Ftl {
                         units == 0 && bits == 0 && superblock.pins == 0 && superblock.mark == 0
                     }
                     SuperblockState::Open => true,
-                    SuperblockState::Full | SuperblockState::Victim => units == array.shape(id).units,
+                    SuperblockState::Full | SuperblockState::Cached | SuperblockState::Victim => {
+                        units == array.shape(id).units
+                    }
                 };
-                if !fits {
+                let is_slc = array.shape_id(id) == ShapeId::SLC;
+                slc += u32::from(is_slc);
+                let fits_mode = match superblock.state {
+                    SuperblockState::Open | SuperblockState::Victim => true,
+                    state => is_slc == (state == SuperblockState::Cached),
+                };
+                if !fits || !fits_mode {
                     return Err(format!(
                         "{name} contradicts its state: {units} units programmed, {bits} valid, {} pins, {} copybacks",
                         superblock.pins,
@@ -98,6 +106,12 @@ impl Ftl {
                 if superblock.state == SuperblockState::Full {
                     fewest[within / 64] = fewest[within / 64].min(superblock.valid);
                 }
+            }
+            if slc != state.slc_superblocks {
+                return Err(format!(
+                    "lane {lane} has {slc} superblocks in SLC mode, but its counter is {}",
+                    state.slc_superblocks
+                ));
             }
             if valid != state.valid {
                 return Err(format!(

@@ -2,6 +2,9 @@
 //! a page or, with one-shot programs, a wordline of each block that a superblock has on a die. A variable called
 //! `program` is the number of a programming unit among those of its superblock on its die, from 0 on.
 //!
+//! With `capacitor.flush_mode = "slc"` the flush takes free superblocks for itself under both methods, and writes them in
+//! SLC mode, where all programs are equally fast.
+//!
 //! `plain` takes the next programming unit of the host's stream, as a host write does. `csw` (capacitance-saving
 //! writing, Section IV-C of the aging-capacitor paper) takes the fast pages of free superblocks.
 //!
@@ -31,7 +34,7 @@ use super::placement::Place;
 use super::{AllocatedUnit, Ftl, StreamId};
 use crate::base::geometry::{Cell, DieId, SuperblockId};
 use crate::base::state::value;
-use crate::flash::Array;
+use crate::flash::{Array, ShapeId};
 use crate::spec::choices;
 
 choices! {
@@ -102,8 +105,8 @@ impl FlushPrograms {
                 DieId((channel * geometry.chips_per_channel + chip) * geometry.dies_per_chip + die)
             }
         };
-        // The flush takes free superblocks, which have the first shape.
-        let shape = ftl.shapes.first();
+        // The flush takes free superblocks, and gives them its shape.
+        let shape = &ftl.shapes[ftl.flush_shape];
         let (programs_on_die, programs_per_row) = (shape.programs_on_die(), shape.programs_per_row());
         let handles = usize::from(ftl.placements.handles);
         let lsb_only = |(group, units): (u16, &[u32])| match shape.cell {
@@ -126,7 +129,7 @@ impl FlushPrograms {
         Self {
             on_dies: vec![OnDie::default(); handles * geometry.dies as usize].into(),
             shared: vec![Vec::new(); handles].into(),
-            is_by_die: method == FlushMethod::Csw,
+            is_by_die: method == FlushMethod::Csw || ftl.flush_shape != ShapeId::FIRST,
             order: (0..geometry.dies).map(die).collect(),
             turn: 0,
             lsb_only: by_group().map(lsb_only).collect(),

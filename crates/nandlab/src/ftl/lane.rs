@@ -117,6 +117,13 @@ pub struct Lane {
     pub usable_superblocks: u32,
     /// Erases since the wear leveller last checked the lane.
     pub erases_unchecked: u32,
+    /// Free superblocks that only internal streams, the emergency flush and the host in SLC mode may take: those of the
+    /// reserve of every lane, without the part of the reserve for SLC mode that is in SLC mode.
+    pub reserve_superblocks: u32,
+    /// Superblocks in SLC mode, those included that are open or being emptied.
+    pub slc_superblocks: u32,
+    /// Whether the host opens no further superblock in SLC mode, because none was left to it when it last wanted one.
+    pub is_slc_closed: bool,
 }
 
 impl Lane {
@@ -160,12 +167,7 @@ impl Lane {
     /// of [`StreamId::HOST`]. Without a free superblock this superblock then takes copies only, because recovery can erase a
     /// superblock of copies to regain a free superblock.
     #[inline]
-    pub(super) fn has_room(
-        &self,
-        stream: StreamId,
-        reserve_superblocks: u32,
-        shares_first_superblock: bool,
-    ) -> bool {
+    pub(super) fn has_room(&self, stream: StreamId, shares_first_superblock: bool) -> bool {
         let open = self.open[stream.index()];
         let (is_shared, promised_units) = if stream == StreamId::HOST {
             (shares_first_superblock, self.promised_units)
@@ -174,7 +176,7 @@ impl Lane {
         };
         let is_for_copies = is_shared && self.free.is_empty();
         open.left() > promised_units && !is_for_copies
-            || self.free.len() > self.promised_superblocks + reserve_superblocks
+            || self.free.len() > self.promised_superblocks + self.reserve_superblocks
     }
 
     /// Erased superblocks that are not promised to a job.
@@ -202,6 +204,9 @@ state! {
         is_worn_out,
         usable_superblocks,
         erases_unchecked,
+        reserve_superblocks,
+        slc_superblocks,
+        is_slc_closed,
     }
 }
 

@@ -13,6 +13,7 @@ pub mod needs;
 pub mod placement;
 mod reclaim_units;
 mod room;
+mod slc;
 pub(crate) mod spec;
 pub mod streams;
 mod unit_map;
@@ -22,6 +23,7 @@ use crate::base::state::state;
 pub use flush_programs::{FlushMethod, FlushPrograms, lsb_only_wordlines};
 pub use free_superblocks::{FreeSuperblocks, WearLevelling};
 pub use lane::{AllocatedUnit, Lane};
+pub use slc::SlcShare;
 pub use streams::{STREAMS_MAX, StreamId};
 pub use unit_map::UnitMap;
 use victim::Picks;
@@ -32,14 +34,14 @@ use crate::base::huge::Huge;
 use crate::base::policy::PolicyError;
 use crate::base::units::Time;
 pub use crate::flash::COPYBACKS_MAX;
-use crate::flash::{Array, Shapes, SuperblockState};
+use crate::flash::{Array, ShapeId, Shapes, SuperblockState};
 use allocation::Allocator;
 use lane::OpenSuperblock;
 use needs::SuperblockNeeds;
 use placement::Placements;
 use reclaim_units::ReclaimUnits;
 use std::ops::Range;
-use streams::{StreamSpec, Streams};
+use streams::{StreamSpec, Streams, Writer};
 
 /// The configuration of the FTL of a drive.
 #[derive(Debug)]
@@ -54,6 +56,10 @@ pub struct Config {
     pub needs: SuperblockNeeds,
     /// The streams, as the mechanisms declare them.
     pub streams: Vec<StreamSpec>,
+    /// The superblocks that the host may have in SLC mode; `None` without this mode.
+    pub slc: Option<SlcShare>,
+    /// The shape of the superblocks to which an emergency flush writes.
+    pub flush_shape: ShapeId,
     /// Placement handles and reclaim groups.
     pub placements: Placements,
 }
@@ -110,6 +116,10 @@ pub struct Ftl {
     map_superblocks: u32,
     /// Free superblocks of a lane that GC needs.
     gc_superblocks: u32,
+    /// The superblocks that the host may have in SLC mode; `None` without this mode.
+    slc: Option<SlcShare>,
+    /// The shape of the superblocks to which an emergency flush writes.
+    flush_shape: ShapeId,
 }
 
 /// Free superblocks of each lane that an emergency flush leaves for GC's first job after power returns.
@@ -120,6 +130,11 @@ impl Ftl {
     pub fn bytes(&self) -> u64 {
         let free = self.lanes.iter().map(|lane| lane.free.bytes()).sum::<u64>();
         self.map.bytes() + self.valid.bytes() + self.index.bytes() + free
+    }
+
+    /// The shape of the superblocks to which an emergency flush writes.
+    pub fn flush_shape(&self) -> ShapeId {
+        self.flush_shape
     }
 
     /// The FTL of a drive whose shapes differ from those of this FTL in their times only.
@@ -150,7 +165,7 @@ impl Ftl {
         let shapes = array.shapes().clone();
         let words_per_superblock = (shapes.units_max() as usize).div_ceil(64);
         let is_erased = kept.is_none();
-        let Config { allocation, levelling, victim, needs, streams, placements } = config;
+        let Config { allocation, levelling, victim, needs, streams, placements, slc, flush_shape } = config;
         let streams = Streams::new(&streams, geometry.logical_units, geometry.units);
         let lane = |lane: u32| {
             let mut free = FreeSuperblocks::default();
@@ -169,6 +184,9 @@ impl Ftl {
                 is_worn_out: false,
                 usable_superblocks: geometry.superblocks_in(LaneId(lane)),
                 erases_unchecked: 0,
+                reserve_superblocks: needs.free() as u32,
+                slc_superblocks: 0,
+                is_slc_closed: false,
             }
         };
         let end = streams.ids().map(|stream| streams.lpns(stream).end).max().expect("a drive has streams");
@@ -202,6 +220,8 @@ impl Ftl {
             taken_superblocks: (needs.free() + needs.open()) as u32,
             map_superblocks: needs.of("mapping").open as u32,
             gc_superblocks: needs.of("gc").free as u32,
+            slc,
+            flush_shape,
             needs,
             streams,
         }
@@ -225,10 +245,13 @@ impl Ftl {
         let state = &self.lanes[lane.index()];
         let mut keep = 0;
         if self.streams.is_host(stream) {
-            if self.shares_first_superblock && !state.has_room(stream, self.reserve_superblocks, true) {
+            if self.shares_first_superblock && !state.has_room(stream, true) {
                 return None;
             }
-            keep = self.reserve_superblocks + state.promised_superblocks;
+            if self.streams.slc() == Some(stream) {
+                return self.allocate_slc(array, lane, stream);
+            }
+            keep = state.reserve_superblocks + state.promised_superblocks;
         }
         self.allocate_keeping(array, lane, stream, keep)
     }
@@ -255,6 +278,10 @@ impl Ftl {
             let superblock = SuperblockId(self.geometry.first_superblock(lane).0 + superblock);
             let of_superblock = array.superblock_mut(superblock);
             (of_superblock.state, of_superblock.mark) = (SuperblockState::Open, spec.mark);
+            if spec.writer == Writer::Slc {
+                array.reshape(superblock, ShapeId::SLC);
+                state.count_slc(self.reserve_superblocks, self.slc.as_ref(), 1);
+            }
             let shape = array.shape_id(superblock);
             state.begin(at, self.geometry.unit(superblock, 0), shape, &self.shapes);
             if self.units.is_some() {
@@ -364,6 +391,11 @@ impl Ftl {
         let of_superblock = array.superblock_mut(superblock);
         (of_superblock.state, of_superblock.mark) = (SuperblockState::Open, self.streams.spec(stream).mark);
         self.add_to_unit(array, stream, superblock);
+        if self.flush_shape == ShapeId::SLC {
+            array.superblock_mut(superblock).mark = self.streams.slc_mark();
+            array.reshape(superblock, ShapeId::SLC);
+            self.begin_slc(superblock);
+        }
         Some(superblock)
     }
 
@@ -389,6 +421,7 @@ impl Ftl {
     /// be programmed.
     pub fn give_back(&mut self, array: &mut Array, superblock: SuperblockId) {
         let lane = self.geometry.lane_of(superblock);
+        self.leave_slc(array, superblock);
         let of_superblock = array.superblock_mut(superblock);
         (of_superblock.state, of_superblock.mark) = (SuperblockState::Free, 0);
         let pe_cycles = of_superblock.pe_cycles;
@@ -425,8 +458,9 @@ impl Ftl {
 
     /// [`Ftl::set_lsb_only`] for the streams of the host.
     pub fn set_host_lsb_only(&mut self, lane: LaneId, is_on: bool) {
-        for number in 0..self.streams.hosts().len() {
-            self.set_lsb_only(lane, self.streams.hosts()[number], is_on);
+        // No page depends on another in SLC mode.
+        for number in 0..self.streams.by_placement().len() {
+            self.set_lsb_only(lane, self.streams.by_placement()[number], is_on);
         }
     }
 
@@ -642,9 +676,14 @@ impl Ftl {
     pub fn close(&mut self, array: &mut Array, superblock: SuperblockId, now: Time) {
         let lane = self.geometry.lane_of(superblock);
         let within = superblock.0 - self.geometry.first_superblock(lane).0;
+        let is_slc = array.shape_id(superblock) == ShapeId::SLC;
         let state = array.superblock_mut(superblock);
-        state.state = SuperblockState::Full;
         state.closed_at = now;
+        if is_slc {
+            state.state = SuperblockState::Cached;
+            return;
+        }
+        state.state = SuperblockState::Full;
         self.index.lower(lane, within, state.valid);
         self.picks.on_closed(lane, within);
     }
@@ -738,6 +777,10 @@ impl Ftl {
             }
         }
         state.usable_superblocks = superblocks.iter().filter(|b| b.state.is_usable()).count() as u32;
+        let slc =
+            self.geometry.superblock_ids_of(lane).filter(|&id| array.shape_id(id) == ShapeId::SLC).count();
+        (state.slc_superblocks, state.is_slc_closed) = (0, false);
+        state.count_slc(self.reserve_superblocks, self.slc.as_ref(), slc as i32);
         state.open = open.map(|next| {
             next.map_or(OpenSuperblock::default(), |next| {
                 let superblock = self.geometry.superblock_of(next);
@@ -794,5 +837,7 @@ state! {
         taken_superblocks,
         map_superblocks,
         gc_superblocks,
+        slc,
+        flush_shape,
     }
 }

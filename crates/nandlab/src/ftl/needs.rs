@@ -30,13 +30,15 @@ pub struct Need {
     pub free: u64,
     /// The largest number of valid units that the mechanism adds to those of the host.
     pub valid_units: u64,
+    /// The least number of valid units that the `free` superblocks hold when the host waits although they are in use.
+    pub held_units: u64,
 }
 
 impl Need {
     /// The need of a mechanism named `name` in results and `what` in errors, for `open` open superblocks and `free`
     /// free ones.
     pub fn new(name: &'static str, what: &'static str, open: u64, free: u64) -> Self {
-        Self { name, what, open, free, valid_units: 0 }
+        Self { name, what, open, free, valid_units: 0, held_units: 0 }
     }
 }
 
@@ -53,6 +55,8 @@ pub struct Demands {
     pub seed: u64,
     /// Units of a superblock.
     pub units_per_superblock: u64,
+    /// Units of a superblock to which an emergency flush writes.
+    pub units_per_flush_superblock: u64,
     /// Bytes of a unit.
     pub unit_bytes: u64,
     /// Units of a programming unit.
@@ -118,6 +122,7 @@ impl SuperblockNeeds {
                     sum.open += need.open;
                     sum.free += need.free;
                     sum.valid_units += need.valid_units;
+                    sum.held_units += need.held_units;
                 }
                 None => by.push(need),
             }
@@ -130,7 +135,7 @@ impl SuperblockNeeds {
         let handles = d.streams.iter().filter(is_host).count() as u64;
         let padding = (handles * d.groups).saturating_sub(1) * (d.units_per_program - 1);
         let flushed_units = d.flushed_units.map(|units| units.min(d.logical_units) + padding);
-        let one_of_each_lane = d.lanes / d.groups * d.units_per_superblock;
+        let one_of_each_lane = d.lanes / d.groups * d.units_per_flush_superblock;
         let flush_superblocks =
             flushed_units.map_or(0, |units| units.div_ceil(one_of_each_lane) + handles.max(1));
         by.push(Need::new("flush", "the emergency flush", 0, flush_superblocks));
@@ -169,9 +174,16 @@ impl SuperblockNeeds {
         self.job
     }
 
-    /// The largest number of valid units of a lane: those of the host and the translation pages.
+    /// The largest number of valid units of a lane beside those in superblocks that the mechanisms need: those of the host
+    /// and the translation pages.
     pub fn valid_units(&self) -> u64 {
-        self.host_units + self.by.iter().map(|need| need.valid_units).sum::<u64>()
+        let valid = self.host_units + self.by.iter().map(|need| need.valid_units).sum::<u64>();
+        valid.saturating_sub(self.held_units())
+    }
+
+    /// The least number of valid units in superblocks that the mechanisms need, when the host waits.
+    pub fn held_units(&self) -> u64 {
+        self.by.iter().map(|need| need.held_units).sum()
     }
 
     /// The room of a lane of `superblocks` superblocks for valid units and garbage: its units without those of the open

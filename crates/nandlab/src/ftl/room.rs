@@ -23,7 +23,16 @@ impl Ftl {
             self.taken_superblocks,
         );
         let placements = self.placements;
-        (lpns, superblocks, self.needs.clone(), self.levelling, self.shares_first_superblock, placements)
+        (
+            lpns,
+            superblocks,
+            self.needs.clone(),
+            self.levelling,
+            self.shares_first_superblock,
+            placements,
+            self.slc,
+            self.flush_shape,
+        )
     }
 
     /// The reclaim group of a die.
@@ -143,14 +152,18 @@ impl Ftl {
             allocator,
             lanes,
             shapes,
-            reserve_superblocks,
             taken_superblocks,
             shares_first_superblock,
+            streams,
+            slc,
             placements,
             ..
         } = self;
         let shape = shapes.first();
-        let has_room = |state: &Lane| state.has_room(stream, *reserve_superblocks, *shares_first_superblock);
+        let has_room = |state: &Lane| match &*slc {
+            Some(slc) if streams.slc() == Some(stream) => slc.has_room(state, stream),
+            _ => state.has_room(stream, *shares_first_superblock),
+        };
         let has_little = |state: &Lane| state.leaves_little_garbage(shape, *taken_superblocks, state.valid);
         let of_group = || lanes.iter().zip(0..).filter(|&(_, lane)| placements.is_in(LaneId(lane), group));
         let is_any_ample = OnceCell::new();
@@ -182,10 +195,10 @@ impl Ftl {
         !open.is_full() && self.shapes[open.shape].place_in_program(UnitId(open.next)) > 0
     }
 
-    /// Whether `stream`, one of the host's, can allocate a unit in `lane` now.
+    /// Whether `stream`, one of the host's by placement, can allocate a unit in `lane` now.
     #[inline]
     pub fn has_room(&self, lane: LaneId, stream: StreamId) -> bool {
-        self.lanes[lane.index()].has_room(stream, self.reserve_superblocks, self.shares_first_superblock)
+        self.lanes[lane.index()].has_room(stream, self.shares_first_superblock)
     }
 
     /// The unit that `stream` would allocate now in `lane`; `None` if there is no such unit.

@@ -40,6 +40,8 @@ pub const STREAMS_MAX: usize = 32;
 /// and then GC of each persistently isolated handle.
 pub const FIXED_NUMBERS: u8 = 5 + COPYBACKS_MAX;
 
+/// The number in a saved drive of the stream of the host in SLC mode, and its mark.
+const SLC: u8 = 63;
 /// The mark of the host's superblocks with handle 0, on a drive with several handles; those of the other handles follow,
 /// and then those of GC of each persistently isolated handle.
 const HANDLE_MARKS: u8 = COPYBACKS_MAX + 1;
@@ -64,6 +66,8 @@ pub enum Writer {
     Map,
     /// A scheme, for data of its own. Its programs have the class of refresh.
     Internal,
+    /// The host, and the write cache for the host, with any placement. The superblocks are in SLC mode.
+    Slc,
 }
 
 /// The LPNs of the units of a stream whose data is not the host's. They follow those of the host, stream by stream in
@@ -157,6 +161,16 @@ impl StreamSpec {
         Self::new(1, Writer::Job, Need::new("gc", "GC", u64::from(!shares_first_superblock), 1))
     }
 
+    /// The stream of the host in SLC mode, to which the other streams of the host leave `free` superblocks. Its open
+    /// superblock has units left only while no write of the host waits, and is folded when it has none. A translation
+    /// page may wait meanwhile (`has_map`): then the open superblock is a need, unless it is one of the `free` ones.
+    pub fn slc(free: u64, has_map: bool) -> Self {
+        let need = Need::new("slc", "the SLC cache", u64::from(has_map && free == 0), free);
+        // Without a valid unit a full superblock is erased, and the host writes it again.
+        let need = Need { held_units: free, ..need };
+        Self::new(SLC, Writer::Slc, need).marked(SLC)
+    }
+
     /// The same stream with a mark.
     #[must_use]
     pub fn marked(self, mark: u8) -> Self {
@@ -181,8 +195,12 @@ pub struct Streams {
     specs: Box<[StreamSpec]>,
     /// By stream: its own LPNs.
     lpns: Box<[Range<u32>]>,
-    /// By placement handle: the stream of the host.
+    /// By placement handle: the stream of the host; then that of the host in SLC mode, if there is one.
     hosts: Box<[StreamId]>,
+    /// The number of placements.
+    placements: usize,
+    /// The stream of the host in SLC mode.
+    slc: Option<StreamId>,
     /// By stream, one bit: whether it is a stream of the host.
     host_bits: u32,
     /// By stream, one bit: whether a scheme writes to it, for data of its own.
@@ -243,11 +261,15 @@ impl Streams {
         }
         let find =
             |is: fn(&StreamSpec) -> bool| ids().zip(&specs).find(|(_, spec)| is(spec)).map(|(id, _)| id);
+        let (placements, slc) = (hosts.len(), find(|spec| spec.writer == Writer::Slc));
+        let hosts: Box<[StreamId]> = hosts.iter().copied().chain(slc).collect();
         let internal = ids().zip(&specs).filter(|(_, spec)| spec.writer == Writer::Internal);
         Self {
             internal_bits: internal.map(|(id, _)| 1 << id.0).sum(),
             host_bits: hosts.iter().map(|id| 1 << id.0).sum(),
             hosts,
+            placements,
+            slc,
             map: find(|spec| spec.writer == Writer::Map),
             wear: find(|spec| spec.opens_most_worn).unwrap_or(StreamId::GC),
             gc_by_mark: gc_by_mark.into(),
@@ -311,7 +333,7 @@ impl Streams {
     /// The stream of host writes with a placement handle; `None` if none is declared for it.
     #[inline]
     pub fn host(&self, handle: u16) -> Option<StreamId> {
-        self.hosts.get(usize::from(handle)).copied()
+        self.by_placement().get(usize::from(handle)).copied()
     }
 
     /// The handle whose data the host writes to a stream; `None` if it is not a stream of the host.
@@ -323,9 +345,25 @@ impl Streams {
         }
     }
 
-    /// The streams of the host, by placement handle.
+    /// The streams of the host, by placement handle, without that in SLC mode.
+    pub fn by_placement(&self) -> &[StreamId] {
+        &self.hosts[..self.placements]
+    }
+
+    /// The streams of the host, by placement handle, and that in SLC mode as the last, if there is one.
     pub fn hosts(&self) -> &[StreamId] {
         &self.hosts
+    }
+
+    /// The mark of superblocks in SLC mode.
+    pub fn slc_mark(&self) -> u8 {
+        SLC
+    }
+
+    /// The stream of the host in SLC mode; `None` without one.
+    #[inline(always)]
+    pub fn slc(&self) -> Option<StreamId> {
+        self.slc
     }
 
     /// The sum of a number over the streams of the host. Most drives have one.

@@ -84,7 +84,7 @@ impl Writes {
             return;
         }
         let (stream, group) = Self::stream_of(core, host, cache.as_deref(), owner);
-        let lane = self.lane_for(core, lpn, stream, group);
+        let (lane, stream) = self.place_for(core, lpn, stream, group);
         let list = self.list_of(core, lane, group);
         if self.lists[list].is_empty()
             && let Some(lane) = lane
@@ -142,6 +142,53 @@ impl Writes {
         };
         let place = core.placements().place(placement);
         (core.streams().hosts()[usize::from(place.handle)], place.group)
+    }
+
+    /// The lane and the stream of a write of `lpn` whose placement has the stream `stream`: the host writes in SLC mode
+    /// while there is room.
+    #[inline(always)]
+    fn place_for<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        lpn: Lpn,
+        stream: StreamId,
+        group: u16,
+    ) -> (Option<LaneId>, StreamId) {
+        if let Some(slc) = core.streams().slc()
+            && let Some(lane) = Self::lane_in_slc_mode(core, lpn, slc)
+        {
+            return (Some(lane), slc);
+        }
+        (self.lane_for(core, lpn, stream, group), stream)
+    }
+
+    /// The lane for a write of `lpn` in SLC mode, to the stream `slc`. If the lane has no room in this mode, the write
+    /// waits for a fold (`slc.when_full = "fold"`), or it is written without SLC mode (`None`).
+    #[inline(never)]
+    fn lane_in_slc_mode<P: Probe>(core: &mut Core<P>, lpn: Lpn, slc: StreamId) -> Option<LaneId> {
+        // A drive with SLC mode has one placement.
+        let lane = core.choose_lane(lpn, slc, 0);
+        if let Some(lane) = lane
+            && (!core.has_displaced() || !core.ftl().is_overfull(lane))
+            && (core.ftl().has_slc_room(lane) || core.waits_for_fold(lane))
+        {
+            return Some(lane);
+        }
+        if lane.is_some_and(|lane| core.ftl().has_slc_room(lane)) {
+            return None;
+        }
+        let lanes = match lane {
+            Some(lane) => lane.0..lane.0 + 1,
+            None => 0..core.geometry().lanes,
+        };
+        // With dynamic allocation a write may wait in any lane.
+        if lane.is_none()
+            && let Some(lane) = lanes.clone().map(LaneId).find(|&lane| core.waits_for_fold(lane))
+        {
+            return Some(lane);
+        }
+        lanes.map(LaneId).for_each(|lane| core.close_slc(lane));
+        None
     }
 
     /// The lane for a write of `lpn` to `stream`; `None` when dynamic allocation finds no lane with room.
@@ -225,7 +272,7 @@ impl Writes {
                 continue;
             }
             let (stream, group) = Self::stream_of(core, host, cache.as_deref(), owner);
-            let Some(lane) = self.lane_for(core, lpn, stream, group) else { return };
+            let (Some(lane), stream) = self.place_for(core, lpn, stream, group) else { return };
             let now_in = self.list_of(core, Some(lane), group);
             if now_in != list {
                 // Other writes have used up the lane for which this write has waited.

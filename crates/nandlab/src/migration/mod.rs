@@ -41,7 +41,7 @@ pub use stats::{MigrationStats, MigrationSummary};
 use crate::base::geometry::{LaneId, PageKind, SuperblockId, UnitId};
 use crate::base::policy::{PolicyFault, PolicySlot};
 use crate::core::{Component, CopyBack, Core, Mechanism, NextJob, Queued};
-use crate::flash::{AgeStamp, Condition, Superblock};
+use crate::flash::{AgeStamp, Condition, ShapeId, Superblock};
 use crate::ftl::StreamId;
 use crate::ftl::streams::OwnLpns;
 use crate::probe::Probe;
@@ -98,8 +98,8 @@ impl Migration {
         buffer: impl FnOnce(&Core<P>) -> f64,
     ) -> Option<StreamId> {
         let _inside = core.enter(Component::Migration);
-        // Data is corrected off-chip.
-        if job.corrects {
+        // Data is corrected off-chip. A copyback keeps the bits of a cell.
+        if job.corrects || core.flash().shape_id(victim) != ShapeId::FIRST {
             return None;
         }
         let copybacks = core.superblock(victim).copybacks() + 1;

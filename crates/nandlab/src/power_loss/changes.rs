@@ -64,7 +64,7 @@ pub(crate) struct Suspects {
 /// since. Units of the others may have been queued for one LPN, and programmed for another one by the emergency flush.
 pub(super) fn is_known<P: Probe>(core: &Core<P>, superblock: SuperblockId, since: Time) -> bool {
     let of = core.superblock(superblock);
-    of.state == SuperblockState::Full
+    of.state.is_closed()
         && of.closed_at < since
         && core.flash().are_programmed(superblock, core.shape(superblock).units)
 }

@@ -12,7 +12,7 @@ use super::{Outage, PowerLoss, Schemes};
 use crate::base::geometry::{Cell, DieId, Geometry, LaneId, Lpn, SuperblockId, UnitId};
 use crate::base::units::{Span, Time};
 use crate::core::{Core, Destination, Maps, Offline, Program};
-use crate::flash::{AgeStamp, Array, DEAD_LPN, Stamp};
+use crate::flash::{AgeStamp, Array, DEAD_LPN, ShapeId, Stamp};
 use crate::ftl::placement::{Place, Placements};
 use crate::ftl::{AllocatedUnit, FlushMethod, FlushPrograms, StreamId};
 use crate::probe::Probe;
@@ -225,10 +225,11 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             by_place[placements.number(item.place)] += 1;
         }
         let mut units = FlushPrograms::new(method, self.core.ftl(), &by_place, None);
-        if dies_per_lane > 1 && method == FlushMethod::Plain {
+        let is_native = self.core.ftl().flush_shape() == ShapeId::FIRST;
+        if dies_per_lane > 1 && method == FlushMethod::Plain && is_native {
             let next_ppns_plus_1 = self.core.lane(LaneId(0)).open_superblocks();
             let (geometry, array) = (self.core.geometry(), self.core.flash());
-            let open = self.core.streams().hosts().iter().map(|stream| {
+            let open = self.core.streams().by_placement().iter().map(|stream| {
                 let next = next_ppns_plus_1[stream.index()].checked_sub(1).map(|ppn| UnitId(ppn as u32));
                 next.map(|next| geometry.superblock_of(next))
             });

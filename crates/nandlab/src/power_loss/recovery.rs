@@ -502,7 +502,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             }
             Newest::Changed(units) => self.core.restore_changes(&units),
         };
-        let is_full = |core: &Core<P>, id: SuperblockId| core.superblock(id).state == SuperblockState::Full;
+        let is_full = |core: &Core<P>, id: SuperblockId| core.superblock(id).state.is_closed();
         let superblocks = (0..self.core.geometry().superblocks).map(SuperblockId);
         let mut full: Vec<SuperblockId> = superblocks.filter(|&id| is_full(&self.core, id)).collect();
         for lane in (0..self.core.geometry().lanes).map(LaneId) {
@@ -735,7 +735,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
                 .core
                 .placements()
                 .lanes_of(group)
-                .filter(|&lane| self.core.ftl().has_garbage(lane))
+                .filter(|&lane| self.core.ftl().has_garbage(lane) || self.core.to_fold(lane).is_some())
                 .max_by_key(|&lane| (self.core.ftl().spare_units(lane), std::cmp::Reverse(lane.0)))
             else {
                 return Ok(None);
@@ -756,7 +756,9 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             // A torn program would destroy the copies of the superblock collected before.
             self.core.end_wordlines_in_recovery(lane);
         }
-        let Some(picked) = self.core.pick_victim(lane) else { return Ok(None) };
+        let Some(picked) = self.core.to_fold(lane).or_else(|| self.core.pick_victim(lane)) else {
+            return Ok(None);
+        };
         let Some(victim) = self.collectable(lane, picked, merges) else { return Ok(None) };
         let stream = self.core.emptying_stream(victim, false);
         let per_program = self.core.first_shape().units_per_program;
@@ -768,7 +770,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         let more = here.iter().filter(|&&at| !is_partial_here(&merges[at])).count() as u32;
         let units = self.core.valid_units(victim) + more;
         let padded = units.next_multiple_of(per_program);
-        if padded == self.core.shape(victim).units || units > self.core.stream_room(lane, stream) {
+        if padded == self.core.first_shape().units || units > self.core.stream_room(lane, stream) {
             return Ok(None);
         }
         self.core.begin_emptying(victim);

@@ -67,7 +67,7 @@ impl Reclaim {
         let superblock = core.geometry().superblock_of(unit);
         let state = core.superblock(superblock);
         let (reads, pe_cycles) = (state.reads, state.pe_cycles);
-        if !matches!(state.state, SuperblockState::Open | SuperblockState::Full) {
+        if !(state.state == SuperblockState::Open || state.state.is_closed()) {
             return;
         }
         let passes = match self.policy {
@@ -108,7 +108,7 @@ impl<P: Probe> Mechanism<P> for Reclaim {
             let (is_open, valid) = (state.state == SuperblockState::Open, state.valid);
             // Another job may empty the superblock now, or have erased it since. A superblock without valid units holds
             // nothing to be reclaimed.
-            let is_victim = !is_open && state.state != SuperblockState::Full;
+            let is_victim = !is_open && !state.state.is_closed();
             if is_victim || state.pe_cycles != pe_cycles || valid == 0 {
                 continue;
             }

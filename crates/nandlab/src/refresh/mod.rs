@@ -459,7 +459,7 @@ impl Refresh {
             let since = self.since[superblock.index()];
             let due = since.plus_s(self.interval_s(pe_cycles));
             // The superblock may have been emptied by GC since it became due.
-            if due > now || !matches!(state.state, SuperblockState::Open | SuperblockState::Full) {
+            if due > now || state.state != SuperblockState::Open && !state.state.is_closed() {
                 self.due[lane.index()].pop_front();
                 continue;
             }

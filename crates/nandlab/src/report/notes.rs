@@ -8,7 +8,7 @@ use crate::base::note::Note;
 use crate::base::policy::PolicySlot;
 use crate::base::words::{count, duration, number, part, several, size};
 use crate::drive::notes::{
-    background, capacitor, demand_map, migration, power_loss, read_levels, reclaim, refresh, write_cache,
+    background, capacitor, demand_map, migration, power_loss, read_levels, reclaim, refresh, slc, write_cache,
 };
 use crate::drive::spec::op_for_waf;
 use crate::drive::spec::{
@@ -140,6 +140,8 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: Option<&
         add(refresh::no_lower_level(&all.refresh, ec_cache.hot_reads));
     }
     add(reclaim::nothing_reclaimed(&all.reclaim, &spec.reclaim));
+    add(slc::nothing_cached(&all.slc, &spec.slc));
+    add(slc::nothing_folded(&all.slc, &spec.slc));
     if has_written {
         let measured = drive.all_detections().iter().map(|found| found.budget).reduce(f64::min);
         let sync = drive.policy_name(PolicySlot::Sync);

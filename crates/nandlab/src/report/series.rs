@@ -85,6 +85,13 @@ impl Series {
         let units = count(&|row| u64::from(row.budget_pages_max));
         columns.push(Column::new("cache_budget_pages", units));
         columns.push(Column::new("capacitor_pages", float(&|_, row| row.capacitor_pages)));
+        if self.has_slc() {
+            let bytes = |units: u64| units * u64::from(geometry.unit_bytes);
+            columns.push(Column::new("slc_bytes", count(&|row| bytes(row.slc_cached))));
+            columns.push(Column::new("direct_bytes", count(&|row| bytes(row.slc_direct))));
+            let share = |row: &Window| f64::from(row.slc_superblocks) / f64::from(geometry.superblocks);
+            columns.push(Column::new("slc_block_share", float(&|_, row| share(row))));
+        }
         Table { name: "series", columns }
     }
 }

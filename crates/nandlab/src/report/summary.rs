@@ -297,6 +297,8 @@ pub struct NeedsByMechanism {
     pub copyback: NeedSummary,
     /// Space for combination pages of partial refresh.
     pub combination: NeedSummary,
+    /// Space for the SLC cache.
+    pub slc: NeedSummary,
     /// Space for the emergency flush.
     pub flush: NeedSummary,
 }
@@ -499,6 +501,8 @@ pub struct Summary {
     pub refresh: Option<RefreshSummary>,
     /// Read reclaim; null without it.
     pub reclaim: Option<crate::drive::stats::ReclaimStats>,
+    /// The SLC cache; null without one.
+    pub slc: Option<crate::slc::SlcSummary>,
     /// Space that the mechanisms need in every lane, and the over-provisioning that remains.
     pub space: SpaceSummary,
     /// P/E cycles of the superblocks at the end.
@@ -604,15 +608,15 @@ fn by_cause(flash: &[[u64; Cause::ALL.len()]; 4], kinds: &[FlashOp]) -> ByCause 
 fn space<P: Probe>(drive: &Drive<P>) -> SpaceSummary {
     let (spec, needs, bad) = (drive.spec(), &drive.ftl().needs, &drive.geometry().bad);
     let need = |Need { open, free, valid_units, .. }| NeedSummary { open, free, valid_pages: valid_units };
-    let names = ["gc", "wear", "mapping", "copyback", "combination", "flush"];
-    let [gc, wear, mapping, copyback, combination, flush] = names.map(|name| need(needs.of(name)));
+    let names = ["gc", "wear", "mapping", "copyback", "combination", "slc", "flush"];
+    let [gc, wear, mapping, copyback, combination, slc, flush] = names.map(|name| need(needs.of(name)));
     let blocks = spec.drive.blocks_per_plane.into();
     SpaceSummary {
         needs: SpaceNeeds {
             open_blocks: needs.open(),
             free_blocks: needs.free(),
             gain_blocks: GAIN_SUPERBLOCKS,
-            by: NeedsByMechanism { gc, wear, mapping, copyback, combination, flush },
+            by: NeedsByMechanism { gc, wear, mapping, copyback, combination, slc, flush },
         },
         spare_share: number(needs.spare_share_mean(blocks, bad)),
         waf_uniform_fifo: needs.waf_uniform_fifo(blocks, bad).map(number),
@@ -720,6 +724,10 @@ impl Summary {
             units: (drive.array().shapes().first().units_per_program > 1).then(|| stats.units.clone()),
             buffer: (drive.spec().ftl.buffer_bytes > 0).then(|| stats.buffer.clone()),
             reclaim: drive.spec().reclaim.is_on().then(|| stats.reclaim.clone()),
+            slc: drive
+                .spec()
+                .has_slc_mode()
+                .then(|| stats.slc.summary(drive.array(), drive.ftl(), drive.spec().drive.endurance)),
             space: space(drive),
             erases: EraseSummary { mean: number(mean), max: worn(u32::max), min: worn(u32::min) },
             gc: GcSummary {

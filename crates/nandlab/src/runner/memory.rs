@@ -154,6 +154,7 @@ impl Memory {
                 * ((size_of::<Superblock>() + size_of::<Rare>()) as u64
                     + SUPERBLOCK_EXTRA_BYTES
                     + when(spec.reclaim.is_on(), 1)
+                    + when(spec.has_slc_mode(), 4)
                     + when(spec.placement.reclaim_unit > 1, 4)
                     + when(*refresh != RefreshPolicySpec::None, 4 + 24))
                 + when(geometry.blocks_per_superblock() > 1, 4 * u64::from(geometry.blocks()))

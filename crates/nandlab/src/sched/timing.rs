@@ -118,13 +118,17 @@ impl TimingSpec {
             ProgramOrder::OneShot => drive.cell.bits(),
         };
         let steps = self.program.steps(drive.cell, drive.pages_per_block, rows_per_step, drive.layers);
-        let times = CellTimes {
+        Shape::new(geometry, drive.cell, drive.program_order, &steps, &self.times(geometry), ecc)
+    }
+
+    /// The times of blocks used with all bits of their cells, without those of their programs.
+    pub(crate) fn times(&self, geometry: &Geometry) -> CellTimes {
+        CellTimes {
             read: self.read,
             transfer_ns: transfer_ns(geometry.page_bytes().into(), self.channel_ns_per_byte),
             decode_ns: self.decode_ns,
             erase_ns: self.erase_ns,
-        };
-        Shape::new(geometry, drive.cell, drive.program_order, &steps, &times, ecc)
+        }
     }
 }
 

@@ -86,6 +86,8 @@ causes! {
     Refresh "refresh", "refresh", jobs "refreshed";
     /// Read reclaim.
     Reclaim "reclaim", "read reclaim", jobs "reclaimed";
+    /// Folding: moves out of superblocks in SLC mode.
+    Fold "fold", "folding", jobs "folded";
     /// Translation pages of the demand map.
     Mapping "mapping", "the mapping table";
     /// Write-backs from the write cache.

@@ -18,7 +18,7 @@ use nandlab::base::rng::Stream;
 use nandlab::base::units::{Span, Time};
 use nandlab::drive::spec::{Cell, DirtyBudget, DriveSpec, FlushTo, ProgramOrder, Spec};
 use nandlab::drive::{Drive, FailReason};
-use nandlab::flash::SuperblockState;
+use nandlab::flash::{ShapeId, SuperblockState};
 use nandlab::host::{Op, Request};
 use nandlab::power_loss::RecoveryCut;
 use nandlab::probe::Probe;
@@ -519,29 +519,33 @@ impl<'a> Run<'a> {
     }
 
     /// Returns the units of the programs that a power loss would tear now, according to the witness; on planar cells
-    /// also those of the pages that it would destroy with them.
-    fn torn_now(&self) -> Vec<UnitId> {
+    /// also those of the pages that it would destroy with them. And the number of these programs.
+    fn torn_now(&self) -> (Vec<UnitId>, u32) {
         if self.plan.has_capacitor() && !self.drive.is_recharging() {
-            return Vec::new();
+            return (Vec::new(), 0);
         }
         let geometry = self.drive.geometry();
-        let units = self.drive.array().shapes().first().units_per_program;
-        let bits = planar_bits(&self.plan.spec.drive);
         // The pages before it of a wordline in page order are a row apart.
         let row = geometry.units_per_page * geometry.planes_per_lane * geometry.dies_per_lane;
-        let mut torn = Vec::new();
+        let (mut torn, mut programs) = (Vec::new(), 0);
         for die in (0..geometry.dies).map(DieId) {
             let begun = seen::<Witness>(&self.drive).begun.get(&die.0).copied().flatten();
             let Some(unit) = begun.filter(|_| self.drive.device().phase(die) == Phase::Array) else {
                 continue;
             };
+            let array = self.drive.array();
+            let superblock = geometry.superblock_of(unit);
+            let units = array.shape(superblock).units_per_program;
+            let is_slc = array.shape_id(superblock) == ShapeId::SLC;
+            let bits = if is_slc { 1 } else { planar_bits(&self.plan.spec.drive) };
+            programs += 1;
             let first = unit.0 / units * units;
             for before in 0..=geometry.split(unit).1 / row % bits {
                 let from = first - before * row;
                 torn.extend((from..from + units).map(UnitId));
             }
         }
-        torn
+        (torn, programs)
     }
 
     /// The number of open superblocks with an erased unit before a programmed one.
@@ -563,7 +567,7 @@ impl<'a> Run<'a> {
         self.take_completions();
         let stage = if plan.has_capacitor() { self.drive.power_stage() } else { STAGES[0] };
         let (outstanding, link) = (self.drive.outstanding(), self.drive.link());
-        let torn = self.torn_now();
+        let (torn, torn_programs) = self.torn_now();
         let [open, shared] = self.drive.open_programs_of_gc();
         self.drive.lose_power();
         let gaps = self.open_with_gaps();
@@ -582,8 +586,7 @@ impl<'a> Run<'a> {
             "the flush spent more energy than the capacitor had: {loss:?}"
         );
         let units_per_program = self.drive.array().shapes().first().units_per_program;
-        let torn_programs = torn.len() / units_per_program as usize;
-        assert!(planar_bits(&plan.spec.drive) > 1 || loss.torn_programs as usize >= torn_programs);
+        assert!(loss.torn_programs >= torn_programs);
         let is_in_place = plan.spec.refresh.policy.in_place().is_some();
         if planar_bits(&plan.spec.drive) == 1 && !is_in_place || plan.has_capacitor() {
             assert!(loss.lost_from_flash().is_empty(), "older data was lost with its wordline: {loss:?}");

@@ -132,6 +132,7 @@ const CAPACITOR: &[&str] = &[
 ];
 const BY_LOAD: &[&str] = &["cache.sync=eager", "migration.policy.rcopyback={ limit = 2 }"];
 /// Of 8 MiB a plane, so that the hot blocks lead the others by two P/E cycles.
+const SLC: &[&str] = &["slc.dynamic=0.3", "precondition.used=0.85"];
 const WEAR: &[&str] = &[
     "ftl.wear_levelling=static",
     "ftl.wear_gap=1",
@@ -202,6 +203,8 @@ pub const MECHANISMS: &[Mechanism] = &[
     mechanism("copybacks by load", &[CACHE, BY_LOAD], |stats| stats.flash_total(FlashOp::Copyback)),
     mechanism("static wear levelling", &[WEAR], |stats| programs(stats, Cause::Wear)),
     mechanism("read reclaim", &[&["reclaim.policy.reads={ limit = 5 }"]], |stats| stats.reclaim.blocks),
+    mechanism("SLC cache", &[SLC], |stats| stats.slc.cached),
+    mechanism("SLC cache, folds first", &[SLC, &["slc.when_full=fold"]], |stats| stats.slc.folded_full),
     mechanism("placement handles", &[HANDLES], |stats| {
         stats.placement.as_ref().map_or(0, |placement| placement.by_place[1].copied_units)
     }),

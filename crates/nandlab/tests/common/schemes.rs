@@ -227,6 +227,7 @@ impl Schemes {
         let reclaim = ["'none'", "{ reads = { limit = 50 } }", "{ rber = { limit = 0.5, every = 4 } }"];
         let policy = reclaim[stream.below(if has_levels { 3 } else { 2 }) as usize];
         schemes.cache += &format!("[reclaim]\npolicy = {policy}\n");
+        schemes.cache += &slc(seed, facts);
         schemes
     }
 
@@ -282,11 +283,15 @@ impl Schemes {
                 self.cache += "[power]\ngc_in_flush = true\n";
             }
             let concurrency = if flush == "plain" { pick(facts.dies + 1) } else { 0 };
+            // A random stream of its own, so that the other draws do not change.
+            let drawn = Stream::new(pages ^ facts.slowest_us, "flush mode").below(3);
+            let may_be_slc = facts.cell != "slc" && gc_in_flush.is_none();
+            let mode = if may_be_slc && drawn == 0 { "slc" } else { "native" };
             let recharge_ms = [1.0, 10.0, 40.0][pick(3) as usize];
             let ns = |ms: f64| (ms * 1e6 * self.scale) as u64;
             self.cache += &format!(
                 "[capacitor]\ncapacitance = '{:.9}uF'\ncontroller_power = '20mW'\nprogram_power = '80mW'\n\
-                 flush = '{flush}'\nflush_concurrency = {concurrency}\nflush_order = '{}'\nmetadata = '64KiB'\n\
+                 flush = '{flush}'\nflush_mode = '{mode}'\nflush_concurrency = {concurrency}\nflush_order = '{}'\nmetadata = '64KiB'\n\
                  recharge = '{}ns'\ndetect_every = '{}ns'\ndetect_grace = '{}ns'\nsteps = '{}'\nmargin = {}\n\
                  temperature = {}\nesr = '{}mohm'\n",
                 capacitance * 1e6,
@@ -385,6 +390,29 @@ pub fn first_accepted(slack: f64, text: impl Fn(u64, f64) -> String) -> (String,
 /// Draws a slack for [`first_accepted`]: 0 in half of the cases, otherwise up to 1.
 pub fn slack(stream: &mut Stream) -> f64 {
     if stream.below(2) == 0 { 0.0 } else { stream.below(1001) as f64 / 1000.0 }
+}
+
+/// Returns an SLC cache, for every third of the seeds; none for cells of one bit. The choice has a random stream of its
+/// own.
+fn slc(seed: u64, facts: &DriveFacts) -> String {
+    let mut stream = Stream::new(seed, "slc");
+    let mut pick = |choices: &[&'static str]| choices[stream.below(choices.len() as u64) as usize];
+    let (is_on, dynamic, fixed) = (
+        pick(&["yes", "no", "no"]),
+        pick(&["1.0", "0.5", "0.9", "0.0"]),
+        pick(&["1B", "0B", "0B", "200KiB"]),
+    );
+    let dynamic = if fixed == "0B" && dynamic == "0.0" { "1.0" } else { dynamic };
+    let rest =
+        [pick(&["direct", "fold"]), pick(&["1ms", "40ms"]), pick(&["1.0", "0.5", "0.0"]), pick(&["7", "30"])];
+    let [when_full, idle_after, watermark, endurance] = rest;
+    if is_on == "no" || facts.cell == "slc" {
+        return String::new();
+    }
+    format!(
+        "[slc]\nstatic = '{fixed}'\ndynamic = {dynamic}\nwhen_full = '{when_full}'\nidle_after = '{idle_after}'\n\
+         watermark = {watermark}\nendurance = {endurance}000\n"
+    )
 }
 
 /// Returns the value of `ecc.start`: with LaLDPC on, in a third of the seeds the level of the drive or a table of two
@@ -625,6 +653,9 @@ impl Acts {
             ("copybacks", stats.flash_total(FlashOp::Copyback)),
             ("write-backs of the capacitor-aware cache", if capacitor_aware { synced } else { 0 }),
             ("read reclaim", stats.reclaim.blocks),
+            ("folds in idle time", stats.slc.folded_idle),
+            ("folds of a full cache", stats.slc.folded_full),
+            ("folds for space", stats.slc.folded_space),
             ("reads that waited for a slot of the write cache", waiting_reads),
             ("suspensions of programs", stats.suspensions.programs),
             ("suspensions of erases", stats.suspensions.erases),

@@ -141,6 +141,7 @@ struct Seen {
     map: u32,
     refreshed: u32,
     reclaimed: u32,
+    folded: u32,
     copybacks: u32,
     buffers: u32,
     tags: u32,
@@ -151,7 +152,7 @@ impl Seen {
     /// Every kind of state has been in several checkpoints of the cases.
     fn check(&self) {
         let Self { at_rest, at_work, dirty, losses, losses_after, detections, recharging, links, .. } = *self;
-        let Self { map, refreshed, reclaimed, copybacks, buffers, tags, rows_of_series, .. } = *self;
+        let Self { map, refreshed, reclaimed, folded, copybacks, buffers, tags, rows_of_series, .. } = *self;
         let seen = [
             at_rest,
             at_work,
@@ -164,6 +165,7 @@ impl Seen {
             map,
             refreshed,
             reclaimed,
+            folded,
             copybacks,
             buffers,
             tags,
@@ -185,6 +187,7 @@ impl Seen {
             (&mut self.map, drive.demand_map().is_some_and(|map| !map.cache.is_empty())),
             (&mut self.refreshed, stats.refresh.blocks > 0),
             (&mut self.reclaimed, stats.reclaim.blocks > 0),
+            (&mut self.folded, stats.slc.blocks > 0),
             (&mut self.copybacks, stats.migration.by_count.iter().any(|&count| count > 0)),
             (&mut self.buffers, drive.spec().ftl.buffer_bytes > 0),
             (&mut self.tags, host.tags),

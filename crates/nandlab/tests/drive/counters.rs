@@ -30,6 +30,7 @@ fn run(refresh: &str) -> (Drive, Stretch) {
             "reliability.clock_scale=8640000",
             "migration.policy.rcopyback-greedy={ limit = 2 }",
             "reclaim.policy=reads",
+            "slc.dynamic=0.2",
             "timing.suspend.program={ enter = '9us', resume = '4us', min_progress = '0us', max = 3 }",
             refresh,
         ],
@@ -118,6 +119,7 @@ fn declared_counters_are_in_the_results_and_add_up() {
         adds_up(&stats.gc.clone());
         adds_up(&stats.refresh.clone());
         adds_up(&stats.reclaim.clone());
+        adds_up(&stats.slc.clone());
         adds_up(&stats.suspensions.clone());
         adds_up(&stats.buffer.clone());
         adds_up(&PowerLoss::total(stats.power.losses));

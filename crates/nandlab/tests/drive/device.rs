@@ -9,7 +9,7 @@ use nandlab::base::rng::Stream;
 use nandlab::base::slab::Node;
 use nandlab::base::units::{Span, Time};
 use nandlab::drive::spec::{Cell, CommandTimes, Retry, Scheduler, Spec, SuspendSpec, SuspendTimes};
-use nandlab::flash::{CellTimes, ProgramTime, Shape, ShapeId};
+use nandlab::flash::{Ageing, CellTimes, ProgramTime, Shape, ShapeId};
 use nandlab::probe::NoProbe;
 use nandlab::sched::{
     Agenda, Cause, Class, Device, Ended, FlashOp, Owner, Phase, Slot, Start, Transaction, Transactions,
@@ -777,9 +777,10 @@ fn an_operation_takes_the_time_of_its_shape_and_has_partners_of_this_shape() {
         decode_ns: rig.spec.timing.decode_ns,
         erase_ns: Span::from_ns(SLC_ERASE),
     };
+    const AGEING: Ageing = Ageing { endurance_of_first: 1, endurance: 1, rber_factor: 1.0 };
     let mut shapes = rig.spec.shapes(&geometry);
     let slc = Shape::new(&geometry, Cell::Slc, ProgramOrder::Page, &steps, &times, &rig.spec.ecc);
-    let (mlc, slc) = (ShapeId::FIRST, shapes.add(slc));
+    let (mlc, slc) = (ShapeId::FIRST, shapes.add(slc, AGEING));
     let ends = |kind: FlashOp, of_planes: [ShapeId; 2]| -> [u64; 2] {
         let timing = Timing::new(&rig.spec.timing, &geometry, shapes.clone());
         let mut device = Device::new(&geometry, timing, Scheduler::ReadFirst, true, None, false);

@@ -60,6 +60,7 @@ mod reliability;
 mod results;
 mod retry;
 mod sabotage;
+mod slc;
 mod snapshot;
 mod space;
 mod steps;

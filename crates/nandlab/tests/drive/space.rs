@@ -26,8 +26,8 @@ fn drive(settings: &[&str], more: i64) -> (Spec, SuperblockNeeds) {
     let text = "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\nblocks_per_plane = 64\npages_per_block = 4\n\
                 page_size = '4KiB'\nop = 4.0\nendurance = 1000000\n[gc]\nidle_after = '1h'\n";
     let mut spec = spec(text, settings);
-    let map_units = superblock_needs(&spec).of("mapping").valid_units;
-    let logical = VALID - map_units;
+    let needs = superblock_needs(&spec);
+    let logical = VALID - needs.of("mapping").valid_units + needs.held_units();
     // The needs depend only on the number of logical units, which is the same for any number of superblocks.
     let mut set = |superblocks: u64| {
         spec.drive.blocks_per_plane = superblocks as u32;
@@ -49,7 +49,9 @@ fn without_spare_units(spec: &Spec, needs: &SuperblockNeeds) -> Drive<Oracle> {
     let mut drive = Drive::with_probe(spec, Oracle::default());
     let geometry = drive.geometry().clone();
     let (array, ftl) = drive.parts_mut();
-    let streams: Vec<StreamId> = ftl.streams.ids().filter(|&stream| stream != StreamId::HOST).collect();
+    // The host writes to the open superblock in SLC mode as long as it has units left.
+    let is_of_host = |stream: &StreamId| ftl.streams.hosts().contains(stream);
+    let streams: Vec<StreamId> = ftl.streams.ids().filter(|stream| !is_of_host(stream)).collect();
     assert_eq!(streams.len() as u64, needs.open());
     let (lane, stamp) = (LaneId(0), Stamp::default());
     for stream in streams {
@@ -58,8 +60,23 @@ fn without_spare_units(spec: &Spec, needs: &SuperblockNeeds) -> Drive<Oracle> {
         array.stage(place.unit, Lpn(DEAD_LPN), stamp);
         array.program(superblock, index);
     }
+    // Each superblock of the static part has two units, of which one is valid.
+    let held = needs.held_units() as u32;
+    for number in 0..2 * held {
+        let slc = ftl.streams.slc().expect("the SLC cache holds units");
+        let place = ftl.allocate(array, lane, slc).expect("the static part has room");
+        let (superblock, index) = geometry.split(place.unit);
+        let is_valid = number % 2 == 0;
+        array.stage(place.unit, Lpn(if is_valid { number / 2 } else { DEAD_LPN }), stamp);
+        if is_valid {
+            ftl.remap(array, Lpn(number / 2), place.unit);
+        }
+        if array.program(superblock, index) == 2 {
+            ftl.close(array, superblock, Time::START);
+        }
+    }
     let map_units = needs.of("mapping").valid_units as u32;
-    for lpn in (0..geometry.logical_units + map_units).map(Lpn) {
+    for lpn in (held..geometry.logical_units + map_units).map(Lpn) {
         let place = ftl.allocate(array, lane, StreamId::HOST).expect("the host has room");
         let (superblock, index) = geometry.split(place.unit);
         array.stage(place.unit, lpn, stamp);
@@ -84,7 +101,7 @@ fn write(drive: &mut Drive<Oracle>, lpn: u64) {
 
 /// Each mechanism with its settings, and the open superblocks and the superblocks kept free that it adds to the needs
 /// of a drive without mechanisms.
-const MECHANISMS: [(&str, &[&str], u64, u64); 7] = [
+const MECHANISMS: [(&str, &[&str], u64, u64); 9] = [
     ("GC alone", &[], 0, 0),
     // Two handles more, and GC of the persistently isolated one.
     (
@@ -107,6 +124,9 @@ const MECHANISMS: [(&str, &[&str], u64, u64); 7] = [
     ),
     // At power loss the two units of the cache take one superblock of the lane; GC may have taken another one.
     ("a capacitor", &["cache.size='8KiB'", "cache.flush_to=flash", "capacitor.capacitance='60mF'"], 0, 2),
+    // A superblock in SLC mode has two units. All of them but those of the static part are folded when space is short.
+    ("a dynamic SLC cache", &["slc.dynamic=1.0"], 0, 0),
+    ("a static SLC cache of four superblocks", &["slc.static='32KiB'"], 0, 4),
 ];
 
 fn with(settings: &[&str]) -> Vec<String> {
@@ -126,8 +146,9 @@ fn check(name: &str, settings: &[&str]) {
     exact.probe().verdict().unwrap_or_else(|e| panic!("{name}: {e}"));
     let (spec, needs) = drive(settings, -1);
     let mut short = without_spare_units(&spec, &needs);
-    assert_eq!(u64::from(short.ftl().lanes[0].free.len()), needs.free(), "{name}");
-    write(&mut short, 0);
+    // The static part of an SLC cache is full.
+    assert_eq!(u64::from(short.ftl().lanes[0].free.len()), needs.free() - needs.held_units(), "{name}");
+    write(&mut short, needs.host_units - 1);
     let failure =
         short.failure().unwrap_or_else(|| panic!("{name}: a write succeeds with one superblock fewer"));
     assert!(matches!(failure, Failure::Shortage { lane: LaneId(0), .. }), "{name}: {failure}");
@@ -150,7 +171,9 @@ fn each_mechanism_needs_exactly_its_superblocks() {
 
 #[test]
 fn all_mechanisms_together_need_the_sum_of_their_superblocks() {
-    let all: Vec<String> = MECHANISMS.iter().flat_map(|(_, settings, ..)| with(settings)).collect();
+    // An SLC cache excludes placement handles.
+    let others = MECHANISMS.iter().filter(|(name, ..)| !name.contains("SLC"));
+    let all: Vec<String> = others.flat_map(|(_, settings, ..)| with(settings)).collect();
     let all: Vec<&str> = all.iter().map(String::as_str).collect();
     let (_, needs) = drive(&all, 0);
     // A flush may leave a superblock of each handle part-filled.
@@ -228,7 +251,7 @@ fn a_drive_fails_after_16_erases_per_superblock_that_give_a_waiting_write_no_uni
         submit(&mut drive, lpn);
         assert!(drive.advance_to_completion(Time::NEVER));
     }
-    drive.parts_mut().1.reserve_superblocks = 9;
+    drive.parts_mut().1.lanes[0].reserve_superblocks = 9;
     submit(&mut drive, 8);
     let failure = drive.run_until_idle(IDLE).unwrap_err();
     assert_eq!(failure, Failure::InVain { erases: 16 * 8 + 1 });

@@ -45,6 +45,8 @@ impl Table {
             victim: gc::make(&spec.gc.victim, context),
             needs: nandlab::drive::spec::superblock_needs(&spec),
             streams: nandlab::drive::spec::streams(&spec),
+            slc: None,
+            flush_shape: nandlab::flash::ShapeId::FIRST,
             placements: Placements::of(&spec.placement, geometry.lanes),
         };
         let ftl = Ftl::new(config, &geometry, &array);

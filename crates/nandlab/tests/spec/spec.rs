@@ -245,6 +245,7 @@ fn no_capacitor_and_no_power_loss_are_the_default() {
         margin: 0.10,
         steps: BudgetSteps::Five,
         flush: FlushMethod::Plain,
+        flush_mode: FlushMode::Native,
         flush_concurrency: 0,
         flush_order: FlushOrder::Oldest,
         metadata_bytes: 0,
@@ -895,6 +896,7 @@ fn every_preset_loads_and_has_its_raw_capacity() {
         let gib = (pages * u64::from(d.page_size_bytes)) as f64 / (1u64 << 30) as f64;
         let raw = match name {
             "modern-tlc-1t" | "like-micron-7450-max-800g" => 1056.0,
+            "like-adata-atom-50-1t" => 1025.0625,
             "like-samsung-pm9a3-960g" | "like-sk-hynix-pe8110-960g" => 1023.75,
             "like-solidigm-p5520-1920g" => 2088.0,
             "partial-refresh-128g" => 137.0,

@@ -37,7 +37,7 @@ fn unknown_keys_and_sections_are_errors() {
     );
     let sections = "sections: drive, host, timing, ftl, placement, gc, ecc, reliability, \
                     refresh, reclaim, \
-                    migration, cache, capacitor, power, energy, precondition, workload, output; \
+                    migration, slc, cache, capacitor, power, energy, precondition, workload, output; \
                     keys above the sections: seed";
     golden(
         "[timings]\nread = \"1us\"\n",
@@ -1825,8 +1825,8 @@ fn unknown_presets_and_contradictions_to_presets_are_errors() {
     golden(
         "[drive]\npreset = \"laldpc\"\n",
         "run.toml:2: drive.preset: unknown preset \"laldpc\"\n  remedy: presets: bench-16g, capacitor-2d-128g, \
-         capacitor-3d-128g, demo-128g, laldpc-32g, like-micron-7450-max-800g, like-samsung-pm9a3-960g, \
-         like-sk-hynix-pe8110-960g, like-solidigm-p5520-1920g, modern-tlc-1t, partial-refresh-128g, rcopyback-64g",
+         capacitor-3d-128g, demo-128g, laldpc-32g, like-adata-atom-50-1t, like-micron-7450-max-800g, \
+         like-samsung-pm9a3-960g, like-sk-hynix-pe8110-960g, like-solidigm-p5520-1920g, modern-tlc-1t, partial-refresh-128g, rcopyback-64g",
     );
     let text = set_says("", "drive.preset=laldpc-32");
     assert!(text.starts_with(

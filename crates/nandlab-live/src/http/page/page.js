@@ -4,7 +4,7 @@
 const token = location.hash.slice(1);
 const headers = { Authorization: `Bearer ${token}` };
 const byId = (id) => document.getElementById(id);
-const CAUSES = { host: ["host", "slate"], sync: ["cache sync", "brown"], gc: ["GC", "orange"], wear: ["wear levelling", "violet"], refresh: ["refresh", "teal"], reclaim: ["read reclaim", "rose"], mapping: ["mapping table", "green"], flush: ["emergency flush", "red"] };
+const CAUSES = { host: ["host", "slate"], sync: ["cache sync", "brown"], gc: ["GC", "orange"], wear: ["wear levelling", "violet"], refresh: ["refresh", "teal"], reclaim: ["read reclaim", "rose"], fold: ["folding", "blue"], mapping: ["mapping table", "green"], flush: ["emergency flush", "red"] };
 const OWN = { link: "link to the host", controller: "controller", dram: "DRAM of the write cache", transfer: "commands and transfers", bus: "wait for the channel", sense: "own senses", decode: "own decoding", decoder: "wait for a decoder", retry: "further tries of reads", program: "own programs", units: "own units before, on the same die", suspend: "suspension of a program or erase", gather: "wait for other requests", timer: "wait for a time of the drive", kept: "die kept for other work", other: "not observed" };
 const KINDS = { read: "reads", program: "programs", erase: "erases", copyback: "copybacks" };
 const DIES = { idle: "grid", read: "blue", program: "rose", erase: "orange", suspended: "violet" };

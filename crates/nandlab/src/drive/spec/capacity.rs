@@ -7,7 +7,7 @@
 use super::geometry::{BLOCKS_MAX, CAPACITY};
 use super::least;
 use super::streams::StreamSettings;
-use crate::base::geometry::logical_units;
+use crate::base::geometry::{Cell, logical_units};
 use crate::ftl::needs::{Demands, GAIN_SUPERBLOCKS, Need, SuperblockNeeds};
 use crate::spec::{Check, FromVal, Resolved, Rule, Val, show_size};
 use nandlab_base::clients::ClientSpan;
@@ -130,7 +130,15 @@ fn units_fit(check: &mut Check<'_>) -> Option<Capacity> {
         return None;
     };
     let lanes: u64 = lane_counts.iter().product();
+    let bits = u64::from(Cell::from_val(check.get("drive.cell")?).bits());
+    let is_striped = layout.dies_per_lane > 1 && check.is("drive.program_order", "one-shot");
+    let pages_per_block = check.int("drive.pages_per_block")?;
+    let slc_rows = crate::slc::spec::rows_of(pages_per_block, bits, is_striped);
+    let slc_units = units_per_superblock / pages_per_block.max(1) * slc_rows;
+    let flushes_in_slc_mode = check.is("capacitor.flush_mode", "slc");
     let placement = super::placement::section(check)?;
+    let slc = crate::slc::spec::fixed_of(check, lanes, slc_units, unit_bytes);
+    let settings = StreamSettings { slc, ..StreamSettings::of_check(check, unit_bytes as u32)? };
     let mut capacity = Capacity {
         superblocks_per_lane,
         fewest_superblocks: superblocks_per_lane,
@@ -145,10 +153,15 @@ fn units_fit(check: &mut Check<'_>) -> Option<Capacity> {
             bad_blocks: check.num("drive.bad_blocks")?,
             seed: check.int("seed")?,
             units_per_superblock,
+            units_per_flush_superblock: if flushes_in_slc_mode {
+                slc_units.max(1)
+            } else {
+                units_per_superblock
+            },
             unit_bytes,
             units_per_program: layout.units_per_program,
             logical_units: logical_units(units, op),
-            streams: StreamSettings::of_check(check, unit_bytes as u32)?.streams(),
+            streams: settings.streams(),
             flushed_units: flushed_units(check, unit_bytes),
             groups: placement.groups.into(),
         },
@@ -229,6 +242,9 @@ fn reserve(check: &mut Check<'_>, c: &Capacity) {
     }
     if needs_superblocks("copyback") {
         keys.push("migration.policy");
+    }
+    if needs_superblocks("slc") {
+        keys.extend(["slc.static", "slc.dynamic"]);
     }
     if needs_superblocks("combination") {
         keys.push("refresh.policy");

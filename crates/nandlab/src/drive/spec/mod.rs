@@ -20,7 +20,7 @@ mod units;
 pub use crate::background::spec::{GcForeground, GcPacing, GcSpec};
 pub use crate::base::geometry::{Cell, DriveSpec, ProgramOrder, Superblock};
 use crate::base::geometry::{Geometry, Layout};
-pub use crate::capacitor::{BudgetSteps, CapacitorSpec, FlushMethod, FlushOrder};
+pub use crate::capacitor::{BudgetSteps, CapacitorSpec, FlushMethod, FlushMode, FlushOrder};
 pub use crate::demand_map::{Eviction, MapSpec, MapWriteBack, Miss, TranslationLevel};
 pub use crate::flash::{
     EccSpec, LevelSpec, ProgramTime, RberSpec, ReliabilitySpec, Retention, Retry, RetryRow, RetryTable,
@@ -101,6 +101,7 @@ sections! {
     refresh: RefreshSpec,
     reclaim: crate::reclaim::spec::ReclaimSpec,
     migration: MigrationSpec,
+    slc: crate::slc::spec::SlcSpec,
     cache: CacheSpec,
     capacitor: CapacitorSpec,
     power: PowerSpec,
@@ -121,7 +122,23 @@ impl Spec {
 
     /// The shapes of the superblocks of the drive, which has this geometry.
     pub fn shapes(&self, geometry: &Geometry) -> Shapes {
-        Shapes::new(self.timing.shape(&self.drive, &self.ecc, geometry))
+        let mut shapes = Shapes::new(self.timing.shape(&self.drive, &self.ecc, geometry));
+        if self.has_slc_mode() {
+            let (shape, ageing) =
+                self.slc.shape(&self.drive, &self.timing, &self.ecc, geometry, shapes.first());
+            shapes.add(shape, ageing);
+        }
+        shapes
+    }
+
+    /// Whether the drive has superblocks in SLC mode: an SLC cache, or an emergency flush in this mode.
+    pub fn has_slc_mode(&self) -> bool {
+        self.slc.is_on() || self.flushes_in_slc_mode()
+    }
+
+    /// Whether an emergency flush writes in SLC mode.
+    pub(crate) fn flushes_in_slc_mode(&self) -> bool {
+        self.capacitor.flush_mode == FlushMode::Slc && self.capacitor.capacitance_f > 0.0
     }
 
     /// The factors of the RBER by layer; `None` if the layers do not differ.
@@ -231,6 +248,7 @@ const RULES: &[&[Rule]] = &[
     refresh::partial::spec::RULES,
     refresh::spec::RULES,
     crate::reclaim::spec::RULES,
+    crate::slc::spec::RULES,
     units::RULES,
     placement::RULES,
     capacity::RULES,

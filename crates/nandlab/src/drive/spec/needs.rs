@@ -3,6 +3,7 @@
 use super::Spec;
 use super::streams::StreamSettings;
 use crate::demand_map::MapSpec;
+use crate::flash::ShapeId;
 use crate::ftl::WearLevelling;
 use crate::ftl::needs::{Demands, Fitted, SuperblockNeeds, fit, op_for};
 use crate::ftl::streams::StreamSpec;
@@ -18,6 +19,7 @@ pub fn streams(spec: &Spec) -> Vec<StreamSpec> {
         unit_bytes: spec.geometry().unit_bytes,
         copybacks_max: spec.migration.policy.copybacks_max(),
         has_combinations: spec.refresh.policy.partial().is_some(),
+        slc: spec.has_slc_mode().then(|| spec.slc.fixed(&spec.drive, &spec.geometry())),
     };
     settings.streams()
 }
@@ -35,6 +37,11 @@ pub fn demands(spec: &Spec) -> Demands {
         bad_blocks: spec.drive.bad_blocks,
         seed: spec.seed,
         units_per_superblock: shape.units.into(),
+        units_per_flush_superblock: if spec.flushes_in_slc_mode() {
+            shapes[ShapeId::SLC].units.into()
+        } else {
+            shape.units.into()
+        },
         unit_bytes,
         units_per_program: shape.units_per_program.into(),
         logical_units: geometry.logical_units.into(),

@@ -143,6 +143,9 @@ impl Loaded {
         }
         // The victims of preconditioning are those of the policy, whatever code has its name.
         seen.extend(all["policies"].get(PolicySlot::Victim.key()).cloned());
+        if self.spec.has_slc_mode() {
+            seen.push(all["slc"].clone());
+        }
         if self.spec.map_reads {
             let mut workload = all["workload"].clone();
             // When requests arrive, and which ones count, does not change what they read.

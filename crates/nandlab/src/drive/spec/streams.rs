@@ -24,6 +24,8 @@ pub(crate) struct StreamSettings {
     pub(crate) copybacks_max: u8,
     /// Whether partial refresh writes combination pages.
     pub(crate) has_combinations: bool,
+    /// Superblocks of the static part of the SLC cache in every lane; `None` without an SLC cache.
+    pub(crate) slc: Option<u64>,
 }
 
 impl StreamSettings {
@@ -41,6 +43,7 @@ impl StreamSettings {
             unit_bytes,
             copybacks_max: migration.map_or(0, |migration| migration.copybacks_max()),
             has_combinations: check.is("refresh.policy", "partial"),
+            slc: crate::slc::spec::has_mode(check).then_some(0),
         })
     }
 
@@ -57,6 +60,7 @@ impl StreamSettings {
         // If GC mixes the data of no handles, its first stream is that of handle 0.
         let is_mixed = self.handles == 1 || self.persistent.count_ones() < self.handles.into();
         streams.extend(own.filter(|&handle| is_mixed || handle > 0).map(StreamSpec::gc_of));
+        streams.extend(self.slc.map(|fixed| StreamSpec::slc(fixed, self.has_demand_map)));
         streams
     }
 }

@@ -67,6 +67,7 @@ use crate::base::number_map::NumberMap;
 use crate::base::rng::Stream;
 use crate::base::units::{Span, Time};
 use crate::core::{Component, Core, Map, Parts, Refreshed, Wake};
+use crate::flash::ShapeId;
 use crate::ftl::StreamId;
 use crate::probe::Probe;
 use crate::sched::{Owner, Slot, Transaction};
@@ -241,7 +242,9 @@ impl Partial {
         stream: StreamId,
     ) -> bool {
         self.look_at_free_superblocks(core);
-        let is_plain = core.streams().is_gc(stream) && !core.flash().rare(superblock).is_refreshed_partially;
+        let is_plain = core.streams().is_gc(stream)
+            && !core.flash().rare(superblock).is_refreshed_partially
+            && core.flash().shape_id(superblock) == ShapeId::FIRST;
         let has_space = self.is_on && !core.is_short(core.geometry().lane_of(superblock));
         self.stats.blocks_while_off += u64::from(is_plain && !has_space);
         is_plain && has_space && core.state().is_charged
