@@ -503,7 +503,8 @@ impl Background {
         read: &Transaction,
     ) {
         let (lpn, cause) = (read.lpn, read.cause);
-        let stream = core.ftl().copy_stream(lpn, cause == Cause::Wear);
+        let mark = core.superblock(core.geometry().superblock_of(read.unit)).mark;
+        let stream = core.ftl().copy_stream(lpn, mark, cause == Cause::Wear);
         let stamp = core.stamp_of_copy(read);
         let class = core.class_of(stream, self.jobs[lane.index()].class);
         let (to, maps, owner) = (Destination::Stream(lane, stream), Maps::Now, Owner::Job(lane));

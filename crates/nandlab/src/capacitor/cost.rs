@@ -33,6 +33,8 @@ pub struct FlushCost {
     plan: Option<LsbFirst>,
     /// Units that a program writes.
     units_per_program: u32,
+    /// Programs that may be part-filled beside the last one: those of the other placements.
+    part_filled: u32,
 }
 
 /// In superblocks with more programs than this on a die, `plain` counts the slowest of these programs first, whatever
@@ -48,6 +50,10 @@ pub struct Conditions {
     pub at_a_time: u32,
     /// Free superblocks of each lane that are reserved for the flush; 0 counts as 1.
     pub superblocks: u32,
+    /// Placement handles. On each die the flush may leave a superblock of each handle part-filled.
+    pub handles: u32,
+    /// Reclaim groups. All dirty units may be of one of them, whose dies then write alone.
+    pub groups: u32,
     /// Programs that write a full VSM, after the dirty units.
     pub vsm_programs: u32,
     /// GC during a plain flush; `None`: GC stops.
@@ -108,7 +114,10 @@ impl Victim {
 impl FlushCost {
     /// The cost of a flush under `conditions`.
     pub fn new(capacitor: &Capacitor, geometry: &Geometry, timing: &Timing, conditions: &Conditions) -> Self {
-        let &Conditions { method, at_a_time, superblocks, vsm_programs, gc } = conditions;
+        let &Conditions { method, at_a_time, superblocks, handles, groups, vsm_programs, gc } = conditions;
+        let (at_a_time, dies) = (at_a_time.min(geometry.dies / groups), geometry.dies / groups);
+        let channels = (geometry.channels / groups).max(1);
+        let part_filled = handles * groups - 1;
         let shape = timing.shapes().first();
         // The first unit of each program of a superblock.
         let firsts = shape.programs();
@@ -130,21 +139,25 @@ impl FlushCost {
         let program_with_gc_j = |program_ns: f64, victims: f64| {
             // The transfers on the channels and on the off-chip path bound the rate.
             let interval_ns = ((program_ns + transfer_ns + victims * victim.die_ns) / f64::from(at_a_time))
-                .max((transfer_ns + victims * victim.channel_ns) / f64::from(geometry.channels))
+                .max((transfer_ns + victims * victim.channel_ns) / f64::from(channels))
                 .max(off_chip_ns + victims * victim.off_chip_ns);
             capacitor.spent_j(interval_ns, program_ns + victims * victim.program_ns) + victims * victim.joules
         };
         let program_j = |program_ns: f64| program_with_gc_j(program_ns, 0.0);
         let erase_ns = shape.erase_ns.ns() as f64;
-        let superblocks = superblocks.max(1);
-        let all = f64::from(superblocks * geometry.lanes);
+        // Superblocks that the handles fill. Where each handle writes its share of them layer by layer, the share is rounded
+        // down, so a handle goes at most twice as deep into its superblocks.
+        let in_sets = matches!(shape.cell, Cell::Mlc3d | Cell::Tlc3d) && handles > 1;
+        let filled = superblocks.saturating_sub(handles - 1);
+        let superblocks = (if in_sets { filled / 2 } else { filled }).max(1);
+        let all = f64::from(superblocks * (geometry.lanes / groups));
         // Programs of dies beyond their share while another die still erases a superblock.
         let ahead = f64::from(geometry.dies - 1) * (erase_ns / fastest).ceil();
         let ahead_j = ahead * (program_j(slowest) - program_j(fastest));
         let (groups, beyond_j, plan, more_j): (Vec<_>, _, _, _) = match (method, shape.cell) {
             (FlushMethod::Plain, _) => {
-                // Each die of a lane writes a run of its own, in a superblock on several dies too.
-                let runs = f64::from(geometry.lanes * geometry.dies_per_lane);
+                // Each die of a lane writes a run of its own for each handle, in a superblock on several dies too.
+                let runs = f64::from(geometry.lanes * geometry.dies_per_lane * handles);
                 let mut slow = slowest_first(on_die, mean);
                 let excess_ns = slow.iter().map(|time| time - mean).sum::<f64>() * runs;
                 // The streams of GC may begin at slow pages, too; and one cleaning may end last.
@@ -171,7 +184,7 @@ impl FlushCost {
                     rows.flatten().copied().reduce(f64::max).map_or(0.0, program_j)
                 };
                 let plan = LsbFirst {
-                    dies: geometry.dies.into(),
+                    dies: dies.into(),
                     superblocks: (superblocks * geometry.lanes_per_die).into(),
                     programs_on_die: on_die.len() as u64,
                     per_row: per_row.into(),
@@ -193,15 +206,20 @@ impl FlushCost {
             beyond_j,
             plan,
             units_per_program: shape.units_per_program,
+            part_filled,
         }
     }
 
-    /// The number of units that `energy_j` joules can save: those of whole programs. If a program writes one unit, the
+    /// The number of units that `energy_j` joules can save: those of whole programs, less a program for each placement
+    /// beyond the first, which may be part-filled. If a program writes one unit, the
     /// number has a fraction, the part of the next program that the energy covers.
     pub fn units(&self, energy_j: f64) -> f64 {
         match self.units_per_program {
             1 => self.programs(energy_j),
-            units => libm::floor(self.programs(energy_j)) * f64::from(units),
+            units => {
+                let filled = self.programs(energy_j) - f64::from(self.part_filled);
+                libm::floor(filled.max(0.0)) * f64::from(units)
+            }
         }
     }
 

@@ -24,6 +24,7 @@ use crate::base::geometry::LaneId;
 use crate::base::units::Span;
 use crate::core::{Component, Core, Destination, Maps, Program, Wake};
 use crate::flash::Stamp;
+use crate::ftl::placement::Place;
 use crate::ftl::{AllocatedUnit, FlushPrograms, StreamId};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Owner, Transaction};
@@ -74,7 +75,14 @@ impl PowerBackup {
         // A detection writes as a flush does that finds only its reserved superblocks. All free superblocks layer by
         // layer would leave the drive without free superblocks.
         let together = Some(core.ftl().flush_room_superblocks() * core.geometry().lanes_per_die);
-        self.drain.units = Some(FlushPrograms::new(self.spec.flush, core.ftl(), units, together));
+        // The units of a detection have handle 0, in all reclaim groups alike.
+        let placements = *core.placements();
+        let of_place = |place: Place| match place.handle {
+            0 => units.div_ceil(placements.groups.into()),
+            _ => 0,
+        };
+        let units: Vec<u32> = placements.places().map(of_place).collect();
+        self.drain.units = Some(FlushPrograms::new(self.spec.flush, core.ftl(), &units, together));
         self.drain.next_slot = 0;
         self.rewrite_more(core, backed);
         self.set_clock(core);
@@ -87,7 +95,11 @@ impl PowerBackup {
             core.close_programs_of_host();
             let Some(units) = &mut self.drain.units else { return };
             let by_die = &self.drain.by_die;
-            let place = core.next_of_flush(units, |_, die| by_die[die.index()] > 0);
+            let mut groups = 0..core.placements().groups;
+            let place = groups.find_map(|group| {
+                let place = Place { group, handle: 0 };
+                core.next_of_flush(units, place, |_, die| by_die[die.index()] > 0)
+            });
             match place {
                 Some(place) => self.rewrite(core, backed, place),
                 // Under `plain` GC will free units. Under `csw` the dies of the programs under way may have units left.
@@ -101,7 +113,7 @@ impl PowerBackup {
     }
 
     /// Programs clean units of the cache once more, as many as one program writes, or a dummy unit if the cache has no
-    /// clean unit.
+    /// clean unit of handle 0 and the reclaim group of the program.
     pub(super) fn rewrite<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -112,13 +124,15 @@ impl PowerBackup {
         let die = core.geometry().die_of_unit(superblock, index);
         let (cause, class) = (Cause::Flush, Class::HostWrite);
         let (first, mut last) = (place.unit, None);
-        core.fill_program(place, |core, allocated| {
+        let group = core.placements().group_of(core.geometry().lane_of(superblock));
+        core.fill_program(place, StreamId::HOST, |core, allocated| {
             // The unit before has been queued.
             if let Some(lpn) = last.take() {
                 backed.on_rewrite_queued(core, lpn);
             }
             let (unit, to) = (allocated.unit, Destination::Allocated(allocated, StreamId::HOST));
-            let Some((slot, lpn, sequence)) = backed.take_clean(core, &mut self.drain.next_slot) else {
+            let Some((slot, lpn, sequence)) = backed.take_clean(core, &mut self.drain.next_slot, group)
+            else {
                 return (unit == first).then(|| Program::nothing(to, Owner::Dummy, cause, class));
             };
             last = Some(lpn);
@@ -276,7 +290,7 @@ impl PowerBackup {
         if let Some(units) = self.drain.units.take()
             && self.spec.flush == FlushMethod::Csw
         {
-            for superblock in units.unfilled() {
+            for superblock in units.unfilled(core.ftl()) {
                 core.close_early(superblock);
             }
         }

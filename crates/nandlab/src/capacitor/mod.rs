@@ -54,8 +54,13 @@ pub(crate) trait BackedSchemes<P: Probe> {
 
     /// Takes the next clean unit of the cache, to program it once more; returns its slot, LPN and sequence number. The
     /// search looks at a bounded number of slots from `next_slot` on, and sets `next_slot` to where the next one
-    /// begins.
-    fn take_clean(&mut self, core: &mut Core<P>, next_slot: &mut u32) -> Option<(CacheSlot, Lpn, u64)>;
+    /// begins. Only units of placement handle 0 and a reclaim group are taken.
+    fn take_clean(
+        &mut self,
+        core: &mut Core<P>,
+        next_slot: &mut u32,
+        group: u16,
+    ) -> Option<(CacheSlot, Lpn, u64)>;
 
     /// The program of a unit from [`BackedSchemes::take_clean`] has been queued.
     fn on_rewrite_queued(&mut self, core: &mut Core<P>, lpn: Lpn);
@@ -376,6 +381,8 @@ impl PowerBackup {
                 method: self.spec.flush,
                 at_a_time: self.concurrency,
                 superblocks: core.ftl().flush_room_superblocks(),
+                handles: core.placements().handles.into(),
+                groups: core.placements().groups.into(),
                 vsm_programs: self.vsm_programs,
                 gc,
             };

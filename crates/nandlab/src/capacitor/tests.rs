@@ -58,7 +58,7 @@ impl BackedSchemes<NoProbe> for Cache {
         self.is_synced
     }
 
-    fn take_clean(&mut self, _: &mut Core<NoProbe>, next: &mut u32) -> Option<(CacheSlot, Lpn, u64)> {
+    fn take_clean(&mut self, _: &mut Core<NoProbe>, next: &mut u32, _: u16) -> Option<(CacheSlot, Lpn, u64)> {
         let slot = next.checked_rem(self.clean)?;
         *next = slot + 1;
         Some((CacheSlot(slot), Lpn(slot), 1))

@@ -40,6 +40,7 @@ impl<P: Probe> Core<P> {
                 };
                 let lpn = self.array.lpn(source);
                 self.array.stage(unit, lpn, self.array.stamp(source));
+                self.array.set_handle(unit, self.array.handle(source));
                 let is_valid = self.ftl.is_valid(source);
                 let owner = if is_valid { Owner::Job(lane) } else { Owner::Padding };
                 let mut transaction =

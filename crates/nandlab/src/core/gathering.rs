@@ -338,16 +338,18 @@ impl<P: Probe> Core<P> {
         // Padding has no transactions, so the last transaction counts the padding as skipped.
         self.pool[program.last].skips += left as u16 + skips;
         self.gathering.stats.padding += u64::from(left);
+        self.count_padding_of(self.geometry.superblock_of(last), left);
         self.enqueue(program.first);
     }
 
     /// Queues the program of a programming unit that has been allocated as a whole: from `first` on, with the `skips`
     /// of the last unit. `next` returns the program of each unit, or `None`: this unit and all after it are padding.
-    /// The first unit must have a program. The units gather in [`StreamId::HOST`], in which no other
-    /// programming unit may gather.
+    /// The first unit must have a program. The units gather in `stream`, one of the host's, in which no other programming
+    /// unit may gather.
     pub(crate) fn fill_program(
         &mut self,
         first: AllocatedUnit,
+        stream: StreamId,
         mut next: impl FnMut(&mut Self, AllocatedUnit) -> Option<Program>,
     ) {
         let units = self.shape(self.geometry.superblock_of(first.unit)).units_per_program;
@@ -359,7 +361,7 @@ impl<P: Probe> Core<P> {
             };
             let Some(program) = next(self, allocated) else {
                 let lane = self.geometry.lane_of(self.geometry.superblock_of(first.unit));
-                let index = self.gathering.index_of(lane, StreamId::HOST);
+                let index = self.gathering.index_of(lane, stream);
                 let open = &mut self.gathering.programs[index];
                 if let Some(program) = open.take() {
                     self.pad(program, first.skips);

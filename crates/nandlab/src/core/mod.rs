@@ -30,6 +30,7 @@ mod mechanism;
 mod offline;
 mod operations;
 mod parts;
+pub mod placement;
 mod policies;
 mod program;
 mod read;
@@ -57,6 +58,7 @@ pub(crate) use mechanism::{BeforeLoss, Mechanism, Rest, STILL_WAITS, Skipped};
 pub(crate) use offline::{FlashState, Offline, SavedSuperblock};
 pub use operations::Operations;
 pub use parts::Parts;
+pub use placement::PlacementStats;
 pub(crate) use program::{Destination, Maps, Program, Programmed, Queued};
 pub(crate) use read::Read;
 pub(crate) use read_counts::ReadCounts;
@@ -71,6 +73,7 @@ use crate::base::geometry::{Geometry, LaneId, SuperblockId};
 use crate::base::units::Time;
 use crate::flash::{AgeClock, Array, Ecc, InitialAges, Keeps, PageVariation, Reliability, Shape};
 use crate::ftl::Ftl;
+use crate::ftl::placement::Placements;
 use crate::probe::Probe;
 use crate::sched::{Agenda, Class, CopybackGap, Device, Scheduler, Timing, Transactions};
 
@@ -96,6 +99,8 @@ pub(crate) struct Config {
     pub(crate) endurance: u32,
     /// Whether the OOB has sequence numbers.
     pub(crate) keeps_sequences: bool,
+    /// Placement handles and reclaim groups.
+    pub(crate) placements: Placements,
     /// Foreground GC starts in a lane when less than this share of the units that can be free for the host is free.
     pub(crate) foreground_free: f64,
     /// Whether a foreground cleaning has its dies to itself (`gc.foreground = "blocking"`).
@@ -183,6 +188,8 @@ pub(crate) struct Core<P: Probe> {
     /// The sequence number of the newest write or deallocation.
     sequence: u64,
     operations: Operations,
+    /// What is counted by placement handle; `None` without handles.
+    placement: Option<Box<PlacementStats>>,
     /// The class of the operations of refresh.
     refresh_class: Class,
     pub(crate) probe: P,
@@ -197,7 +204,15 @@ impl<P: Probe> Core<P> {
         let ages = ecc.has_levels() && !reliability.is_none();
         let copied = ages && config.copies_back && reliability.propagates();
         let units_per_age = timing.shapes().units_per_age(config.copies_back, config.has_parts);
-        let keeps = Keeps { sequences: config.keeps_sequences, ages, copied, units_per_age };
+        let placements = config.placements;
+        let keeps = Keeps {
+            sequences: config.keeps_sequences,
+            ages,
+            copied,
+            units_per_age,
+            handles: placements.is_on(),
+            reclaim_units: placements.reclaim_unit > 1,
+        };
         let array = Array::new(&geometry, timing.shapes().clone(), config.pe_cycles, keeps);
         let ftl = ftl(&geometry, &array);
         let units = |is_kept: bool| if is_kept { geometry.units } else { 0 };
@@ -237,6 +252,7 @@ impl<P: Probe> Core<P> {
                 || config.hot_reads.is_some(),
             sequence: 0,
             operations: Operations::default(),
+            placement: placements.is_on().then(|| Box::new(PlacementStats::new(&placements))),
             refresh_class: config.refresh_class,
             physics: Physics {
                 ecc,
@@ -364,5 +380,6 @@ state! {
         now, array, ftl, device, pool, agenda, gathering, waiters, wakes, state, room, physics, levels, read_counts, parts,
         sequence, operations,
     }
+    parts { placement }
     fixed { geometry, end, inside, has_unit_state, refresh_class, probe }
 }

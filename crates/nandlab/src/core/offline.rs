@@ -104,6 +104,7 @@ impl<'a, P: Probe> Offline<'a, P> {
         let core = &mut *self.0;
         let superblock = core.geometry.superblock_of(done.unit);
         core.array.program(superblock, done.index);
+        core.count_placed(done);
         let programmed = core.array.skip_after(superblock, done.index, u32::from(done.skips));
         if programmed == core.shape(superblock).units {
             core.array.superblock_mut(superblock).closed_at = core.now;
@@ -140,12 +141,19 @@ impl<'a, P: Probe> Offline<'a, P> {
         self.0.ftl.remap(&mut self.0.array, lpn, unit)
     }
 
-    /// Programs an allocated unit and maps its LPN to it, without simulated time. Returns the unit that had the data
+    /// Programs an allocated unit of a stream and maps its LPN to it, without simulated time. Returns the unit that had the data
     /// before.
-    pub(crate) fn program_allocated(&mut self, unit: UnitId, lpn: Lpn, stamp: Stamp) -> Option<UnitId> {
+    pub(crate) fn program_allocated(
+        &mut self,
+        unit: UnitId,
+        stream: StreamId,
+        lpn: Lpn,
+        stamp: Stamp,
+    ) -> Option<UnitId> {
         let core = &mut *self.0;
         let (superblock, index) = core.geometry.split(unit);
         core.array.stage(unit, lpn, stamp);
+        core.stage_handle(unit, lpn, Some(stream));
         core.array.program(superblock, index);
         core.ftl.remap(&mut core.array, lpn, unit)
     }
@@ -190,9 +198,9 @@ impl<'a, P: Probe> Offline<'a, P> {
         self.0.gathering.stats.padding += u64::from(units);
     }
 
-    /// Allocates a programming unit on a die for an emergency flush ([`Ftl::allocate_for_flush`]).
-    pub(crate) fn allocate_for_flush(&mut self, die: DieId) -> Option<AllocatedUnit> {
-        self.0.ftl.allocate_for_flush(&mut self.0.array, die)
+    /// Allocates a programming unit of a stream of the host on a die for an emergency flush ([`Ftl::allocate_for_flush`]).
+    pub(crate) fn allocate_for_flush(&mut self, die: DieId, stream: StreamId) -> Option<AllocatedUnit> {
+        self.0.ftl.allocate_for_flush(&mut self.0.array, die, stream)
     }
 
     /// Erases a superblock without simulated time: it becomes free, or retires.
@@ -211,6 +219,7 @@ impl<'a, P: Probe> Offline<'a, P> {
     /// are rebuilt.
     pub(crate) fn erase_unlisted(&mut self, superblock: SuperblockId) {
         let core = &mut *self.0;
+        core.count_erase(superblock);
         core.array.erase(&core.geometry, superblock);
         let state = core.array.superblock_mut(superblock);
         let is_worn_out = state.pe_cycles >= core.room.endurance;
@@ -376,6 +385,7 @@ impl<'a, P: Probe> Offline<'a, P> {
             lpn,
             Stamp { sequence, corrected: core.physics.initial_ages.of_next(superblock) },
         );
+        core.stage_handle(unit, lpn, Some(stream));
         let is_closed = core.array.program(superblock, index) == core.shape(superblock).units;
         if lpn.0 != DEAD_LPN {
             core.ftl.remap(&mut core.array, lpn, unit);

@@ -5,6 +5,7 @@ use super::{Component, Core, Wake};
 use crate::base::geometry::{DieId, LaneId, Lpn, SuperblockId, UnitId};
 use crate::base::slab::Node;
 use crate::flash::{DEAD_LPN, ShapeId, Stamp, SuperblockState};
+use crate::ftl::placement::Place;
 use crate::ftl::{AllocatedUnit, FlushPrograms, StreamId};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Device, Ended, FlashOp, Owner, Slot, Transaction};
@@ -87,6 +88,7 @@ impl<P: Probe> Core<P> {
             replaces = Some(unit);
         } else {
             self.array.stage(unit, lpn, stamp);
+            self.stage_handle(unit, lpn, stream);
         }
         if maps == Maps::Now {
             replaces = self.ftl.remap(&mut self.array, lpn, unit);
@@ -322,6 +324,7 @@ impl<P: Probe> Core<P> {
             self.ftl.close(&mut self.array, superblock, self.now);
         }
         self.read_counts.reset(done.unit);
+        self.count_placed(done);
         Programmed { is_first, is_closed }
     }
 
@@ -350,10 +353,11 @@ impl<P: Probe> Core<P> {
         self.ftl.unmap(&mut self.array, lpn)
     }
 
-    /// The lane for a host write of `lpn` to `stream`; `None` if dynamic allocation finds no lane with room.
+    /// The lane for a host write of `lpn` to `stream` in a reclaim group; `None` if dynamic allocation finds no lane with
+    /// room.
     #[inline]
-    pub(crate) fn choose_lane(&mut self, lpn: Lpn, stream: StreamId) -> Option<LaneId> {
-        self.ftl.choose_lane(&self.device, lpn, stream)
+    pub(crate) fn choose_lane(&mut self, lpn: Lpn, stream: StreamId, group: u16) -> Option<LaneId> {
+        self.ftl.choose_lane(&self.device, lpn, stream, group)
     }
 
     /// Makes the host's streams of a lane use only LSB pages, or all pages again.
@@ -361,14 +365,15 @@ impl<P: Probe> Core<P> {
         self.ftl.set_host_lsb_only(lane, is_on);
     }
 
-    /// The next programming unit of an emergency flush, or of a detection, which writes like one: on a die that is not
-    /// busy.
+    /// The next programming unit for data of a place in an emergency flush, or in a detection, which writes like one: on a
+    /// die that is not busy.
     pub(crate) fn next_of_flush(
         &mut self,
         units: &mut FlushPrograms,
+        place: Place,
         is_busy: impl Fn(&Device, DieId) -> bool,
     ) -> Option<AllocatedUnit> {
-        units.next(&mut self.array, &mut self.ftl, |die| is_busy(&self.device, die))
+        units.next(&mut self.array, &mut self.ftl, place, |die| is_busy(&self.device, die))
     }
 
     /// Whether a program that was queued before the operation with number `order` has not ended.
@@ -409,6 +414,7 @@ impl<P: Probe> Core<P> {
 
     /// All blocks of a superblock have been erased: it becomes free, or retires.
     pub(super) fn end_erases(&mut self, superblock: SuperblockId) {
+        self.count_erase(superblock);
         self.array.erase(&self.geometry, superblock);
         self.ftl.release(&mut self.array, superblock, self.room.endurance);
     }

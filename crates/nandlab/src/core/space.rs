@@ -139,6 +139,7 @@ impl<P: Probe> Core<P> {
     /// A background job of a lane begins: it empties `victim`, or refreshes its units where they are (`stays`).
     pub(crate) fn begin_work(&mut self, lane: LaneId, victim: SuperblockId, stays: bool) {
         if !stays {
+            self.on_moving(victim);
             self.begin_emptying(victim);
         }
         self.room.works[lane.index()] = Work { victim: Some(victim), superblocks_taken: 0 };

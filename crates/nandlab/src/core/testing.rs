@@ -20,6 +20,7 @@ use crate::flash::{
 };
 use crate::ftl::allocation::Allocation;
 use crate::ftl::needs::{Demands, SuperblockNeeds};
+use crate::ftl::placement::{Isolation, PlacementSpec, Placements};
 use crate::ftl::{self, Candidates, Ftl, StreamId, VictimPolicy, WearLevelling};
 use crate::probe::NoProbe;
 use crate::sched::{
@@ -50,8 +51,9 @@ pub(crate) struct Setup {
     pub(crate) levelling: WearLevelling,
     pub(crate) has_demand_map: bool,
     pub(crate) copybacks_max: u8,
-    /// Placements that the host may name.
-    pub(crate) placements: u16,
+    /// Placement handles, and one bit for each that is persistently isolated.
+    pub(crate) handles: u16,
+    pub(crate) persistent: u16,
     pub(crate) has_combinations: bool,
     /// Number of cached units that a capacitor flushes at power loss; `None`: the drive has no such cache.
     pub(crate) flushed_units: Option<u64>,
@@ -77,7 +79,8 @@ impl Default for Setup {
             levelling: WearLevelling::Dynamic,
             has_demand_map: false,
             copybacks_max: 0,
-            placements: 1,
+            handles: 1,
+            persistent: 0,
             has_combinations: false,
             flushed_units: None,
             hot_reads: None,
@@ -143,6 +146,7 @@ impl Setup {
             pe_cycles: self.pe_cycles,
             endurance: self.endurance,
             keeps_sequences: true,
+            placements: self.placements(),
             foreground_free: 0.0,
             blocks_dies: self.blocks_dies,
             levels_in_entries: self.has_demand_map,
@@ -160,7 +164,8 @@ impl Setup {
     /// The FTL with these settings, with no unit mapped.
     pub(crate) fn ftl(&self, geometry: &Geometry, array: &Array) -> Ftl {
         let settings = StreamSettings {
-            placements: self.placements,
+            handles: self.handles,
+            persistent: self.persistent,
             shares_first_superblock: false,
             levels_wear: self.levelling == WearLevelling::Static,
             has_demand_map: self.has_demand_map,
@@ -179,6 +184,7 @@ impl Setup {
             logical_units: self.logical_units.into(),
             streams: settings.streams(),
             flushed_units: self.flushed_units,
+            groups: 1,
         });
         let config = ftl::Config {
             allocation: Allocation::Static(*b"CWDP"),
@@ -186,8 +192,21 @@ impl Setup {
             victim: Box::new(FewestValid),
             needs,
             streams: settings.streams(),
+            placements: self.placements(),
         };
         Ftl::new(config, geometry, array)
+    }
+
+    fn placements(&self) -> Placements {
+        let isolation = |handle: u16| match self.persistent >> handle & 1 {
+            0 => Isolation::Initial,
+            _ => Isolation::Persistent,
+        };
+        let isolation = (0..self.handles).map(isolation).collect();
+        Placements::of(
+            &PlacementSpec { handles: self.handles, isolation, ..PlacementSpec::default() },
+            self.lanes,
+        )
     }
 
     fn timing(&self) -> TimingSpec {
@@ -445,7 +464,7 @@ impl Core<NoProbe> {
 
     /// Takes a free superblock of a die, as a flush does.
     pub(crate) fn take_flush_superblock(&mut self, die: DieId) -> Option<SuperblockId> {
-        self.ftl.take_flush_superblock(&mut self.array, die)
+        self.ftl.take_flush_superblock(&mut self.array, die, StreamId::HOST)
     }
 
     /// Drops the operations that no die has begun.

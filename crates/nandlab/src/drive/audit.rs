@@ -15,6 +15,7 @@ impl<P: Probe> Drive<P> {
     /// The first inconsistency found.
     pub fn audit(&self) -> Result<(), String> {
         self.core.audit()?;
+        self.core.audit_placement()?;
         if self.core.flash().keeps_sequences() {
             for lpn in (0..self.core.geometry().logical_units).map(Lpn) {
                 let stamp =

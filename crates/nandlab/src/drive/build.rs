@@ -11,6 +11,7 @@ use crate::capacitor::Budget;
 use crate::core::{self, Core};
 use crate::demand_map::Mapping;
 use crate::flash::{AgeClock, Array, Ecc, EccSpec, InitialAges, PageVariation, Reliability, StartLevel};
+use crate::ftl::placement::Placements;
 use crate::ftl::{self, Ftl};
 use crate::probe::Probe;
 use crate::sched::Timing;
@@ -37,6 +38,7 @@ pub(super) fn core(spec: &Spec, policies: &Policies, is_watched: bool) -> core::
         pe_cycles: spec.reliability.pe_cycles,
         endurance: spec.drive.endurance,
         keeps_sequences: is_watched || spec.models_power_loss(),
+        placements: Placements::of(&spec.placement, geometry.lanes),
         foreground_free: spec.gc.foreground_free,
         blocks_dies: spec.gc.foreground == GcForeground::Blocking,
         levels_in_entries: spec.ftl.map != MapSpec::Page,
@@ -71,6 +73,7 @@ pub(super) fn ftl(spec: &Spec, policies: &Policies, geometry: &Geometry, array: 
         victim: policies.victim(spec, geometry.lanes),
         needs: superblock_needs(spec),
         streams: streams(spec),
+        placements: Placements::of(&spec.placement, geometry.lanes),
     };
     Ftl::new(config, geometry, array)
 }

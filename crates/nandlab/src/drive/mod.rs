@@ -74,12 +74,11 @@ pub enum Refused {
     Empty,
     /// The request arrives after the drive's present time.
     Future,
-    /// The drive has no stream for the request's placement.
+    /// The request has a placement, and the drive has no placement handles (`[placement]`). On a drive that has some, an
+    /// identifier that it does not have counts as 0.
     Placement {
         /// [`Tag::placement`](crate::host::Tag) of the request.
         placement: u16,
-        /// The number of placements that the drive has.
-        placements: usize,
     },
 }
 
@@ -93,14 +92,11 @@ impl std::fmt::Display for Refused {
             Self::Future => {
                 write!(f, "the request arrives after the drive's present time: advance the drive first")
             }
-            Self::Placement { placement, placements: 1 } => {
-                write!(f, "the drive has no placement {placement}: submit the request with placement 0")
-            }
-            Self::Placement { placement, placements } => {
+            Self::Placement { placement } => {
                 write!(
                     f,
-                    "the drive has no placement {placement}: submit the request with a placement from 0 to {}",
-                    placements - 1
+                    "the drive has no placement {placement}: submit the request with placement 0, or set \
+                     placement.handles"
                 )
             }
         }
@@ -363,8 +359,8 @@ impl<P: Probe> Drive<P> {
     /// completion. Returns the id of the request, which is the number of requests submitted before it.
     ///
     /// # Errors
-    /// When the request has no bytes, ends beyond the drive, arrives in the future, or has a placement that the drive
-    /// does not have.
+    /// When the request has no bytes, ends beyond the drive, arrives in the future, or has a placement on a drive without
+    /// placement handles.
     ///
     /// # Panics
     /// While power is off.
@@ -384,8 +380,13 @@ impl<P: Probe> Drive<P> {
             }
         }
         let placement = request.tag.placement;
-        if placement > 0 && self.core.streams().host(placement).is_none() {
-            return Err(Refused::Placement { placement, placements: self.core.streams().hosts().len() });
+        if placement > 0 && self.core.placements().find(placement).is_none() {
+            if self.core.placement_stats().is_none() {
+                return Err(Refused::Placement { placement });
+            }
+            if request.op == Op::Write {
+                self.core.on_invalid_identifier(placement);
+            }
         }
         if self.path.host.requests.live() == 0 {
             self.core.set_state(State { is_idle: false, ..*self.core.state() });

@@ -8,7 +8,7 @@ use crate::base::units::Span;
 use crate::core::{Offline, State};
 use crate::ftl::FlushMethod;
 use crate::host::{Completion, FailReason, Host, InFlight, InWork};
-use crate::power_loss::{AtRisk, Dirty, GcMeans, Means, PowerLoss};
+use crate::power_loss::{AtRisk, Dirty, GcMeans, Means, PowerLoss, in_order_of_programs};
 use crate::probe::Probe;
 use crate::sched::NEVER;
 use std::collections::BTreeMap;
@@ -61,6 +61,8 @@ impl<P: Probe> Drive<P> {
         let in_flight = self.abort_requests();
         Offline::new(&mut self.core).drop_queues();
         if finishes {
+            let units_per_program = self.core.first_shape().units_per_program;
+            dirty = in_order_of_programs(dirty, self.core.placements(), units_per_program);
             self.flush_on_capacitor(&mut dirty, &mut loss);
         } else {
             self.losses.torn_erases = self.with_power_loss(|outage, _| outage.tear(&mut loss));

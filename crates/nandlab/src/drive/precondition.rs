@@ -207,8 +207,10 @@ impl<P: Probe> Drive<P> {
             "write_if_room needs a drive without operations under way"
         );
         let mut moved = 0;
+        let placements = *self.core.placements();
+        let group = placements.group_of(self.core.home(lpn));
         let lane = loop {
-            let lane = self.core.choose_lane(lpn, StreamId::HOST);
+            let lane = self.core.choose_lane(lpn, StreamId::HOST, group);
             if let Some(lane) = lane.filter(|&lane| self.core.ftl().has_room(lane, StreamId::HOST)) {
                 break lane;
             }
@@ -218,7 +220,7 @@ impl<P: Probe> Drive<P> {
                 let units = ftl.spare_units(*lane) - ftl.free_units(*lane);
                 (!ftl.is_overfull(*lane), units)
             };
-            let lane = lane.or_else(|| (0..self.core.geometry().lanes).map(LaneId).max_by_key(garbage));
+            let lane = lane.or_else(|| placements.lanes_of(group).max_by_key(garbage));
             let lane = lane.expect("a drive has lanes");
             let Some(more) = self.collect_now(lane) else {
                 self.wear_out(lane);

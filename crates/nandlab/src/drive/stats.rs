@@ -4,6 +4,7 @@ pub use crate::background::{GcStats, VictimMs, VictimStats};
 use crate::base::state::{state, value};
 pub use crate::capacitor::{CapacitorSummary, Detection, DetectionSummary};
 pub use crate::core::UnitsStats;
+pub use crate::core::placement::{Event, EventKind, HandleStats, MixedStats, PlacementStats};
 pub use crate::demand_map::{MapStats, MapSummary};
 pub use crate::host::{BufferStats, Counters, Latency, LatencyUs, SteadySummary};
 pub use crate::migration::{MigrationStats, MigrationSummary};
@@ -111,6 +112,8 @@ pub struct Stats<'a> {
     pub host: &'a [Latency; 4],
     /// The same by queue and by placement; `None` while all requests have had queue 0 and placement 0.
     pub by_tag: Option<&'a ByTag>,
+    /// What the drive has counted by placement handle; `None` without placement handles.
+    pub placement: Option<PlacementStats>,
     /// The run over time.
     pub series: &'a Series,
     /// Die utilisation over time.
@@ -243,10 +246,18 @@ impl<P: Probe> Drive<P> {
             flash: operations.0,
             host: &self.path.host.record.latency,
             by_tag: self.path.host.record.by_tag.as_deref(),
+            placement: self.placement_stats(),
             series: &self.recorder.series,
             dies: &self.recorder.dies,
             geometry: self.core.geometry(),
         }
+    }
+
+    /// [`Stats::placement`].
+    fn placement_stats(&self) -> Option<PlacementStats> {
+        let now = self.core.placement_stats()?;
+        let then = self.recorder.beginning.as_ref().and_then(|begin| begin.placement.as_ref());
+        Some(then.map_or_else(|| now.clone(), |then| now.since(then)))
     }
 
     fn counters(&self) -> Counters {

@@ -187,6 +187,7 @@ use crate::base::geometry::{CacheSlot, LaneId, Lpn, SuperblockId, UnitId};
 use crate::capacitor::{BackedSchemes, PowerBackup};
 use crate::core::{CopyBack, Core, Map, NextJob, Offline, Queued, Refreshed};
 use crate::demand_map::Mapping;
+use crate::ftl::placement::Place;
 use crate::ftl::{AllocatedUnit, StreamId};
 use crate::host::{Buffer, DataPath, Host, Trims};
 use crate::power_loss::{self, Attempt, Dirty, Outage, PowerLoss, Return};
@@ -315,10 +316,19 @@ impl<P: Probe> BackedSchemes<P> for BackedUp<'_> {
         is_synced && !self.refreshing.partial.as_ref().is_some_and(Partial::has_lines_under_way)
     }
 
-    fn take_clean(&mut self, core: &mut Core<P>, next_slot: &mut u32) -> Option<(CacheSlot, Lpn, u64)> {
+    fn take_clean(
+        &mut self,
+        core: &mut Core<P>,
+        next_slot: &mut u32,
+        group: u16,
+    ) -> Option<(CacheSlot, Lpn, u64)> {
         let caching = self.caching.as_mut()?;
         let (cache, whole) = (&mut caching.cache, caching.whole);
         let slot = cache.next_clean(next_slot, whole)?;
+        if !core.placements().is_single() {
+            let unit = core.unit_of(cache.entry(slot).lpn)?;
+            (core.place_of(unit) == Place { group, handle: 0 }).then_some(())?;
+        }
         let epoch = self.path.host.epochs.open();
         self.path.host.epochs.join_unit(epoch);
         cache.begin_rewrite(slot, epoch);
@@ -498,6 +508,7 @@ impl<P: Probe> Drive<P> {
             let entry = cache.entry(slot);
             Dirty {
                 lpn: entry.lpn,
+                place: self.core.placements().place(caching.placement_of(slot)),
                 sequence: entry.sequence,
                 has_unflushed: if is_programming[slot.index()] {
                     entry.acknowledged != 0
@@ -534,8 +545,10 @@ impl<P: Probe> Drive<P> {
         });
         loss.trim_pages = self.path.host.trim_units(&self.core);
         let trims = (0..loss.trim_pages).map(|_| Dirty::trims());
+        let place = |lpn| self.core.unit_of(lpn).map_or_else(Place::default, |unit| self.core.place_of(unit));
         let dirty = |(sequence, lpn)| Dirty {
             lpn,
+            place: place(lpn),
             sequence,
             has_unflushed: true,
             is_partial: false,

@@ -16,7 +16,7 @@ use crate::base::geometry::DieId;
 use crate::base::state::value;
 use crate::base::units::{Span, Time};
 use crate::capacitor::Detection;
-use crate::core::Operations;
+use crate::core::{Operations, PlacementStats};
 use crate::host::LinkState;
 use crate::power_loss::PowerLoss;
 use crate::probe::Probe;
@@ -29,6 +29,7 @@ pub(super) struct Beginning {
     /// Number of requests that had ended.
     pub(super) requests: u64,
     pub(super) counted: RoomCounters,
+    pub(super) placement: Option<PlacementStats>,
     pub(super) operations: Operations,
     /// Number of power losses.
     pub(super) losses: usize,
@@ -174,6 +175,7 @@ impl<P: Probe> Drive<P> {
             at: now,
             requests: self.path.host.warmed_up,
             counted,
+            placement: self.core.placement_stats().cloned(),
             operations,
             losses: self.losses.list.len(),
             detections: self.power.detections.len(),
@@ -196,6 +198,7 @@ value! {
         at,
         requests,
         counted,
+        placement,
         operations,
         losses,
         detections,

@@ -45,6 +45,10 @@ pub struct Array {
     /// What the last copyback has done to units, by [`Array::age_index`]; the default, whose age stamp is
     /// [`AgeStamp::LOST`], if their data has been corrected since. Empty unless [`Keeps::copied`].
     copied: Huge<Copied>,
+    /// OOB: the placement handle of the data of each unit; empty unless [`Keeps::handles`].
+    handles: Huge<u8>,
+    /// The number of the reclaim unit of each superblock, or 0; empty unless [`Keeps::reclaim_units`].
+    reclaim_units: Huge<u32>,
     /// The binary logarithm of [`Keeps::units_per_age`].
     age_shift: u32,
     /// Units that hold lost data, if several units have a common age stamp, which then has no mark of lost data.
@@ -90,6 +94,8 @@ impl Array {
             sequences: Huge::zeroed(if keeps.sequences { units } else { 0 }),
             corrected: Huge::filled(AgeStamp::LOST, if keeps.ages { ages } else { 0 }),
             copied: Huge::filled(Copied::default(), if keeps.copied { ages } else { 0 }),
+            handles: Huge::zeroed(if keeps.handles { units } else { 0 }),
+            reclaim_units: Huge::zeroed(if keeps.reclaim_units { geometry.superblocks as usize } else { 0 }),
             age_shift: keeps.units_per_age.ilog2(),
             lost: BTreeSet::new(),
             torn: BTreeSet::new(),
@@ -315,10 +321,41 @@ impl Array {
 
     /// Bytes of the arrays by superblock, block and unit.
     pub fn bytes(&self) -> u64 {
-        let by_superblock = self.superblocks.bytes() + self.rare.bytes() + self.shape_of.bytes();
-        let by_unit =
-            self.lpn.bytes() + self.sequences.bytes() + self.corrected.bytes() + self.copied.bytes();
+        let by_superblock =
+            self.superblocks.bytes() + self.rare.bytes() + self.shape_of.bytes() + self.reclaim_units.bytes();
+        let by_unit = self.lpn.bytes()
+            + self.sequences.bytes()
+            + self.corrected.bytes()
+            + self.copied.bytes()
+            + self.handles.bytes();
         by_superblock + self.reads.bytes() + by_unit + self.on_dies.as_deref().map_or(0, OnDies::bytes)
+    }
+
+    /// The placement handle of the data of a unit; 0 if the array keeps none.
+    #[inline(always)]
+    pub fn handle(&self, unit: UnitId) -> u8 {
+        self.handles.get(unit.index()).copied().unwrap_or(0)
+    }
+
+    /// Writes the placement handle of its data into the OOB of a unit, if the array keeps it.
+    #[inline(always)]
+    pub fn set_handle(&mut self, unit: UnitId, handle: u8) {
+        if let Some(of_unit) = self.handles.get_mut(unit.index()) {
+            *of_unit = handle;
+        }
+    }
+
+    /// The number of the reclaim unit of a superblock; 0 for a superblock that is in none, and if the array keeps none.
+    #[inline]
+    pub fn reclaim_unit(&self, superblock: SuperblockId) -> u32 {
+        self.reclaim_units.get(superblock.index()).copied().unwrap_or(0)
+    }
+
+    /// Sets the number of the reclaim unit of a superblock, if the array keeps it. An erase sets it to 0.
+    pub fn set_reclaim_unit(&mut self, superblock: SuperblockId, number: u32) {
+        if let Some(of_superblock) = self.reclaim_units.get_mut(superblock.index()) {
+            *of_superblock = number;
+        }
     }
 
     /// Whether the OOB of each unit has a sequence number.
@@ -616,6 +653,7 @@ impl Array {
         state.programmed = 0;
         state.mark = 0;
         *self.rare_mut(superblock) = Rare::default();
+        self.set_reclaim_unit(superblock, 0);
         self.shape_of[superblock.index()] = ShapeId::FIRST.number();
         if let Some(on_dies) = &mut self.on_dies {
             on_dies.of_mut(superblock).fill(0);
@@ -672,7 +710,7 @@ fn block(geometry: &Geometry, superblock: SuperblockId, unit: u32) -> usize {
 }
 
 state! {
-    Array { superblocks, rare, shape_of, reads, lpn, sequences, corrected, copied, lost, torn, partial }
+    Array { superblocks, rare, shape_of, reads, lpn, sequences, corrected, copied, lost, torn, partial, handles, reclaim_units }
     parts { on_dies }
     fixed { shapes, age_shift }
 }
@@ -707,7 +745,7 @@ mod tests {
     fn units_with_a_common_age_have_the_stamp_of_the_last_one_but_lose_their_data_alone() {
         let core = Setup { units: 8, ..Setup::default() }.core();
         let (geometry, shapes) = (core.geometry().clone(), core.flash().shapes().clone());
-        let keeps = Keeps { sequences: true, ages: true, copied: true, units_per_age: 4 };
+        let keeps = Keeps { sequences: true, ages: true, copied: true, units_per_age: 4, ..Keeps::default() };
         let mut array = Array::new(&geometry, shapes, 0, keeps);
         let after = |seconds| AgeStamp::START.plus_s(seconds);
         let stamp = |array: &Array, unit| array.stamp(UnitId(unit)).corrected;

@@ -546,7 +546,7 @@ mod tests {
     #[test]
     fn superblocks_of_two_shapes_are_programmed_and_erased_beside_each_other() {
         let (geometry, shapes, slc) = tlc_and_slc();
-        let keeps = Keeps { sequences: true, ages: true, copied: false, units_per_age: 2 };
+        let keeps = Keeps { sequences: true, ages: true, units_per_age: 2, ..Keeps::default() };
         let mut array = Array::new(&geometry, shapes, 7, keeps);
         let [tlc_block, slc_block] = [SuperblockId(0), SuperblockId(1)];
         array.reshape(slc_block, slc);

@@ -144,11 +144,22 @@ pub struct Keeps {
     /// Consecutive units that have a common age, because they are always programmed and corrected together: a power of
     /// two. Their age stamp is that of the unit staged last.
     pub units_per_age: u32,
+    /// The placement handle of the data: 1 byte per unit.
+    pub handles: bool,
+    /// The reclaim unit: 4 bytes per superblock.
+    pub reclaim_units: bool,
 }
 
 impl Default for Keeps {
     fn default() -> Self {
-        Self { sequences: false, ages: false, copied: false, units_per_age: 1 }
+        Self {
+            sequences: false,
+            ages: false,
+            copied: false,
+            units_per_age: 1,
+            handles: false,
+            reclaim_units: false,
+        }
     }
 }
 

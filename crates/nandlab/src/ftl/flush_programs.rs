@@ -22,8 +22,13 @@
 //! of every superblock, and so on (Section IV-C-3, Fig. 3). A superblock is taken when its first programming unit is
 //! written. A die that has fewer free superblocks than others reaches the higher layers earlier: it does not wait for
 //! the others, because the controller takes more power than the programs of a die.
+//!
+//! The data of each placement handle goes to superblocks of its own. Each handle has its share of the free superblocks
+//! that are written layer by layer, and at least one; the programs required of a superblock (Eq. 6) are those of a
+//! reclaim group, in which the last superblock of each handle may be part-filled.
 
-use super::{AllocatedUnit, Ftl};
+use super::placement::Place;
+use super::{AllocatedUnit, Ftl, StreamId};
 use crate::base::geometry::{Cell, DieId, SuperblockId};
 use crate::base::state::value;
 use crate::flash::Array;
@@ -60,21 +65,22 @@ struct OnDie {
 pub struct FlushPrograms {
     /// Whether each die has programming units of its own, or all take the next ones of the host's streams.
     is_by_die: bool,
-    dies: Box<[OnDie]>,
-    /// The superblocks on several dies that have been taken. Each die takes all of them in this order.
-    shared: Vec<SuperblockId>,
+    /// By placement handle and die.
+    on_dies: Box<[OnDie]>,
+    /// By handle, the superblocks on several dies that have been taken. Each die takes all of them in this order.
+    shared: Box<[Vec<SuperblockId>]>,
     /// The dies in the order in which they are served, and the index of the die whose turn it is.
     order: Box<[DieId]>,
     turn: usize,
-    /// The number of wordlines at the start of each superblock of which only the LSB page is used.
-    lsb_only: u32,
+    /// By reclaim group, the number of wordlines at the start of each superblock of which only the LSB page is used.
+    lsb_only: Box<[u32]>,
     /// Rows of a wordline whose pages depend on one another ([`Shape::dependent_pages`](crate::flash::Shape::dependent_pages)).
     rows_per_wordline: u32,
     /// Programming units of a row on a die, all of which are used or all skipped
     /// ([`Shape::programs_per_row`](crate::flash::Shape::programs_per_row)).
     programs_per_row: u32,
-    /// The largest number of superblocks of a die that are written together, one programming unit of each in turn.
-    set_max: usize,
+    /// By place, the largest number of superblocks of a die that are written together, one programming unit of each in turn.
+    set_max: Box<[usize]>,
     /// Units of a programming unit.
     units_per_program: u32,
     /// Programming units of a superblock on one die.
@@ -82,10 +88,10 @@ pub struct FlushPrograms {
 }
 
 impl FlushPrograms {
-    /// Prepares a flush of about `units` units on the drive in its present state. On 3D cells `csw` writes at most
-    /// `together` superblocks of a die layer by layer, before it takes the next superblocks; `None`: all free
-    /// superblocks.
-    pub fn new(method: FlushMethod, ftl: &Ftl, units: u32, together: Option<u32>) -> Self {
+    /// Prepares a flush of about as many units of each place as `units` has, on the drive in its present state. On 3D cells
+    /// `csw` writes at most `together` superblocks of a die layer by layer, before it takes the next superblocks; `None`:
+    /// all free superblocks.
+    pub fn new(method: FlushMethod, ftl: &Ftl, units: &[u32], together: Option<u32>) -> Self {
         let geometry = &ftl.geometry;
         let die = |turn: u32| match method {
             FlushMethod::Plain => DieId(turn),
@@ -98,60 +104,73 @@ impl FlushPrograms {
         };
         // The flush takes free superblocks, which have the first shape.
         let shape = ftl.shapes.first();
-        let required = required_programs(ftl, units.div_ceil(shape.units_per_program));
         let (programs_on_die, programs_per_row) = (shape.programs_on_die(), shape.programs_per_row());
-        let (lsb_only, set_max) = match shape.cell {
-            Cell::Slc => (0, 1),
+        let handles = usize::from(ftl.placements.handles);
+        let lsb_only = |(group, units): (u16, &[u32])| match shape.cell {
             // One-shot programs are equally fast.
-            Cell::Mlc | Cell::Tlc if shape.dependent_pages() == 1 => (0, 1),
-            Cell::Mlc | Cell::Tlc => (
+            Cell::Mlc | Cell::Tlc if shape.dependent_pages() > 1 => {
+                let required = required_programs(ftl, group, units, shape.units_per_program);
                 lsb_only_wordlines(
                     (programs_on_die / programs_per_row).into(),
                     shape.dependent_pages().into(),
                     required.div_ceil(programs_per_row).into(),
-                ) as u32,
-                1,
-            ),
-            Cell::Mlc3d | Cell::Tlc3d => {
-                (0, together.map_or(usize::MAX, |superblocks| superblocks.max(1) as usize))
+                ) as u32
             }
+            _ => 0,
         };
+        let set_max = |(group, units): (u16, &[u32])| match shape.cell {
+            Cell::Mlc3d | Cell::Tlc3d => sets(ftl, group, units, together),
+            Cell::Slc | Cell::Mlc | Cell::Tlc => vec![1; units.len()],
+        };
+        let by_group = || (0..).zip(units.chunks(handles));
         Self {
-            dies: vec![OnDie::default(); geometry.dies as usize].into(),
-            shared: Vec::new(),
+            on_dies: vec![OnDie::default(); handles * geometry.dies as usize].into(),
+            shared: vec![Vec::new(); handles].into(),
             is_by_die: method == FlushMethod::Csw,
             order: (0..geometry.dies).map(die).collect(),
             turn: 0,
-            lsb_only,
+            lsb_only: by_group().map(lsb_only).collect(),
             rows_per_wordline: shape.dependent_pages(),
             programs_per_row,
-            set_max,
+            set_max: by_group().flat_map(set_max).collect(),
             units_per_program: shape.units_per_program,
             programs_on_die,
         }
     }
 
-    /// Makes a `plain` flush continue on each die by itself, in the superblock on several dies that the host's stream
-    /// has open (`open`), and then in free superblocks, one programming unit after another. `done` returns the number
-    /// of units of a superblock on a die that are programmed or skipped once the programs under way have ended.
-    pub fn continue_by_die(&mut self, open: Option<SuperblockId>, done: impl Fn(SuperblockId, DieId) -> u32) {
-        (self.is_by_die, self.lsb_only, self.set_max) = (true, 0, 1);
-        let Some(open) = open else { return };
-        self.shared.push(open);
-        for (on_die, die) in self.dies.iter_mut().zip((0..).map(DieId)) {
-            on_die.superblocks.push(open);
-            on_die.program = done(open, die) / self.units_per_program;
-            if on_die.program == self.programs_on_die {
-                (on_die.set_start, on_die.at, on_die.program) = (1, 1, 0);
+    /// Makes a `plain` flush continue on each die by itself, in the superblock on several dies that the host's stream of
+    /// each handle has open (`open`), and then in free superblocks, one programming unit after another. `done` returns the
+    /// number of units of a superblock on a die that are programmed or skipped once the programs under way have ended.
+    pub fn continue_by_die(
+        &mut self,
+        open: impl IntoIterator<Item = Option<SuperblockId>>,
+        done: impl Fn(SuperblockId, DieId) -> u32,
+    ) {
+        self.is_by_die = true;
+        self.lsb_only.fill(0);
+        self.set_max.fill(1);
+        let dies = self.order.len();
+        for ((open, shared), of_handle) in
+            open.into_iter().zip(&mut self.shared).zip(self.on_dies.chunks_mut(dies))
+        {
+            let Some(open) = open else { continue };
+            shared.push(open);
+            for (on_die, die) in of_handle.iter_mut().zip((0..).map(DieId)) {
+                on_die.superblocks.push(open);
+                on_die.program = done(open, die) / self.units_per_program;
+                if on_die.program == self.programs_on_die {
+                    (on_die.set_start, on_die.at, on_die.program) = (1, 1, 0);
+                }
             }
         }
     }
 
-    /// Returns a function of a programming unit: the number of programming units right after it that the flush leaves
-    /// erased. After the last LSB page of a wordline of which only the LSB pages are used, these are the other pages of
-    /// the wordline; else 0.
-    fn skipped_after(&self) -> impl Fn(u32) -> u32 + use<> {
-        let &Self { lsb_only, rows_per_wordline, programs_per_row, programs_on_die: programs, .. } = self;
+    /// Returns a function of a programming unit of a reclaim group: the number of programming units right after it that the
+    /// flush leaves erased. After the last LSB page of a wordline of which only the LSB pages are used, these are the other
+    /// pages of the wordline; else 0.
+    fn skipped_after(&self, group: u16) -> impl Fn(u32) -> u32 + use<> {
+        let &Self { rows_per_wordline, programs_per_row, programs_on_die: programs, .. } = self;
+        let lsb_only = self.lsb_only[usize::from(group)];
         move |program| {
             let (row, next_in_row) = (program / programs_per_row, (program + 1) % programs_per_row);
             let skips = next_in_row == 0
@@ -161,24 +180,26 @@ impl FlushPrograms {
         }
     }
 
-    /// The next programming unit, by its first unit: on the first die, in turn, that is not `busy` and has a
-    /// programming unit left. `None` if there is no such die.
+    /// The next programming unit for data of a place, by its first unit: on the first die of the reclaim group, in turn,
+    /// that is not `busy` and has a programming unit left. `None` if there is no such die.
     pub fn next(
         &mut self,
         array: &mut Array,
         ftl: &mut Ftl,
+        place: Place,
         busy: impl Fn(DieId) -> bool,
     ) -> Option<AllocatedUnit> {
         for step in 0..self.order.len() {
             let turn = (self.turn + step) % self.order.len();
             let die = self.order[turn];
-            if busy(die) {
+            if busy(die) || !ftl.is_in_group(die, place.group) {
                 continue;
             }
+            let stream = ftl.streams.hosts()[usize::from(place.handle)];
             let allocated = if self.is_by_die {
-                self.program_of_die(die, array, ftl)
+                self.program_of_die((die, place, stream), array, ftl)
             } else {
-                ftl.allocate_for_flush(array, die)
+                ftl.allocate_for_flush(array, die, stream)
             };
             if allocated.is_some() {
                 self.turn = turn + 1;
@@ -188,22 +209,30 @@ impl FlushPrograms {
         None
     }
 
-    /// The next programming unit of a die in the superblocks that the flush takes for itself, by its first unit. `None`
-    /// if none is left.
-    fn program_of_die(&mut self, die: DieId, array: &mut Array, ftl: &mut Ftl) -> Option<AllocatedUnit> {
+    /// The next programming unit of a die in the superblocks that the flush takes for the data of a place, which goes to
+    /// `stream`, by its first unit. `None` if none is left.
+    fn program_of_die(
+        &mut self,
+        (die, place, stream): (DieId, Place, StreamId),
+        array: &mut Array,
+        ftl: &mut Ftl,
+    ) -> Option<AllocatedUnit> {
         let (end, units) = (self.programs_on_die, self.units_per_program);
-        let skipped_after = self.skipped_after();
-        let on_die = &mut self.dies[die.index()];
+        let skipped_after = self.skipped_after(place.group);
+        let handle = usize::from(place.handle);
+        let set_max = self.set_max[ftl.placements.number(place)];
+        let shared_of_handle = &mut self.shared[handle];
+        let on_die = &mut self.on_dies[handle * self.order.len() + die.index()];
         while on_die.at == on_die.superblocks.len() {
             // Only a set whose first programming units are being written takes further superblocks.
             let taken = on_die.at - on_die.set_start;
-            if on_die.program == 0 && taken < self.set_max {
-                let shared = self.shared.get(on_die.superblocks.len()).copied();
-                match shared.or_else(|| ftl.take_flush_superblock(array, die)) {
+            if on_die.program == 0 && taken < set_max {
+                let shared = shared_of_handle.get(on_die.superblocks.len()).copied();
+                match shared.or_else(|| ftl.take_flush_superblock(array, die, stream)) {
                     Some(superblock) => {
                         on_die.superblocks.push(superblock);
                         if ftl.geometry.dies_per_lane > 1 && shared.is_none() {
-                            self.shared.push(superblock);
+                            shared_of_handle.push(superblock);
                         }
                     }
                     None if taken == 0 => return None,
@@ -229,16 +258,17 @@ impl FlushPrograms {
 
     /// The superblocks taken by the flush that still have, on at least one of their dies, a programming unit that the
     /// flush has neither written nor left erased.
-    pub fn unfilled(&self) -> Vec<SuperblockId> {
-        let (end, skipped_after) = (self.programs_on_die, self.skipped_after());
+    pub fn unfilled(&self, ftl: &Ftl) -> Vec<SuperblockId> {
+        let (end, dies) = (self.programs_on_die, self.order.len());
         let mut unfilled = Vec::new();
-        for die in &self.dies {
+        for (number, die) in self.on_dies.iter().enumerate() {
+            let skipped_after = self.skipped_after(ftl.group_of_die(DieId((number % dies) as u32)));
             let after = die.program + 1 + skipped_after(die.program);
             let next = |nth: usize| if nth < die.at { after } else { die.program };
             let set = die.superblocks.iter().enumerate().skip(die.set_start);
             let begun = set.filter(|&(nth, _)| next(nth) < end).map(|(_, superblock)| superblock);
             // Superblocks on several dies that this die has not reached.
-            let others = self.shared.iter().skip(die.superblocks.len());
+            let others = self.shared[number / dies].iter().skip(die.superblocks.len());
             for &superblock in begun.chain(others) {
                 if !unfilled.contains(&superblock) {
                     unfilled.push(superblock);
@@ -260,25 +290,56 @@ pub fn lsb_only_wordlines(rows: u64, rows_per_wordline: u64, required: u64) -> u
     rows.saturating_sub(required) / (rows_per_wordline - 1)
 }
 
-/// Eq. 6: the number of programming units required of each free superblock on each of its dies, for a flush of
-/// `programs` programming units in all, if each die provides as many superblocks as the die with the fewest free
-/// superblocks. Dies without free superblocks are left out.
-fn required_programs(ftl: &Ftl, programs: u32) -> u32 {
+/// The number of free superblocks that each die of a reclaim group has for the flush. Dies without are left out.
+fn free_superblocks(ftl: &Ftl, group: u16) -> Vec<u32> {
     let geometry = &ftl.geometry;
     let superblocks =
-        |die: u32| -> u32 { geometry.lanes_of(DieId(die)).map(|lane| ftl.flush_superblocks(lane)).sum() };
-    let free: Vec<u32> = (0..geometry.dies).map(superblocks).filter(|&superblocks| superblocks > 0).collect();
+        |die: DieId| -> u32 { geometry.lanes_of(die).map(|lane| ftl.flush_superblocks(lane)).sum() };
+    let dies = (0..geometry.dies).map(DieId).filter(|&die| ftl.is_in_group(die, group));
+    dies.map(superblocks).filter(|&superblocks| superblocks > 0).collect()
+}
+
+/// The number of handles of a reclaim group that have data, beyond the first: on each die, as many superblocks may be
+/// part-filled beside the last one.
+fn further_handles(units: &[u32]) -> u32 {
+    (units.iter().filter(|&&units| units > 0).count() as u32).saturating_sub(1)
+}
+
+/// Eq. 6: the number of programming units required of each free superblock on each of its dies, for a flush of `units`
+/// units of each handle of a reclaim group, if each die provides as many superblocks as the die with the fewest free
+/// superblocks.
+fn required_programs(ftl: &Ftl, group: u16, units: &[u32], units_per_program: u32) -> u32 {
+    let programs: u32 = units.iter().map(|units| units.div_ceil(units_per_program)).sum();
+    let free = free_superblocks(ftl, group);
     match free.iter().min() {
-        Some(&fewest) => programs.div_ceil(free.len() as u32 * fewest),
+        Some(&fewest) => {
+            let filled = fewest.saturating_sub(further_handles(units)).max(1);
+            programs.div_ceil(free.len() as u32 * filled)
+        }
         None => 0,
     }
+}
+
+/// The number of superblocks of a die that each handle of a reclaim group writes together: all, or of several handles
+/// with data each its share by its `units` units, so that the others have at least one.
+fn sets(ftl: &Ftl, group: u16, units: &[u32], together: Option<u32>) -> Vec<usize> {
+    let further = further_handles(units);
+    if further == 0 {
+        let all = together.map_or(usize::MAX, |superblocks| superblocks.max(1) as usize);
+        return vec![all; units.len()];
+    }
+    let fewest = free_superblocks(ftl, group).into_iter().min().unwrap_or(0);
+    let shared = u64::from(together.unwrap_or(u32::MAX).min(fewest).saturating_sub(further));
+    let sum: u64 = units.iter().map(|&units| u64::from(units)).sum();
+    let share = |&units: &u32| (shared * u64::from(units) / sum).max(1) as usize;
+    units.iter().map(share).collect()
 }
 
 value! { OnDie { superblocks, set_start, at, program } }
 value! {
     FlushPrograms {
         is_by_die,
-        dies,
+        on_dies,
         shared,
         order,
         turn,
@@ -300,6 +361,7 @@ mod tests {
     use crate::flash::Keeps;
     use crate::ftl::allocation::Allocation;
     use crate::ftl::needs::{Demands, SuperblockNeeds};
+    use crate::ftl::placement::{PlacementSpec, Placements};
     use crate::ftl::streams::StreamSpec;
     use crate::ftl::{Candidates, Config, VictimPolicy, WearLevelling};
 
@@ -345,7 +407,7 @@ mod tests {
         let geometry = Geometry::with(&drive, layout);
         let keeps = Keeps { sequences: true, ..Keeps::default() };
         let mut array = Array::new(&geometry, shapes(&drive, &geometry), 0, keeps);
-        let streams = vec![StreamSpec::host(0), StreamSpec::gc(false)];
+        let streams = vec![StreamSpec::host(0, false), StreamSpec::gc(false)];
         let needs = SuperblockNeeds::new(&Demands {
             lanes: 4,
             blocks_per_superblock: 1,
@@ -357,6 +419,7 @@ mod tests {
             logical_units: geometry.logical_units.into(),
             streams: streams.clone(),
             flushed_units: Some(8 * u64::from(units)),
+            groups: 1,
         });
         let config = Config {
             allocation: Allocation::Static(*b"CWDP"),
@@ -364,11 +427,12 @@ mod tests {
             victim: Box::new(Never),
             needs,
             streams,
+            placements: Placements::of(&PlacementSpec::default(), 4),
         };
         let mut ftl = Ftl::new(config, &geometry, &array);
         for (lane, free) in (0..4).map(LaneId).zip(free) {
             while ftl.flush_superblocks(lane) > free {
-                ftl.take_flush_superblock(&mut array, DieId(lane.0));
+                ftl.take_flush_superblock(&mut array, DieId(lane.0), StreamId::HOST);
             }
         }
         Bench { geometry, array, ftl }
@@ -380,10 +444,10 @@ mod tests {
         let Bench { geometry, array, ftl } = bench;
         // The last page has one unit of data.
         let units = geometry.units_per_page;
-        let mut places = FlushPrograms::new(FlushMethod::Csw, ftl, (count - 1) * units + 1, together);
+        let mut places = FlushPrograms::new(FlushMethod::Csw, ftl, &[(count - 1) * units + 1], together);
         let mut by_die = <[Vec<u32>; 4]>::default();
         for _ in 0..count {
-            let place = places.next(array, ftl, |_| false).expect("a page is free");
+            let place = places.next(array, ftl, Place::default(), |_| false).expect("a page is free");
             let (superblock, index) = geometry.split(place.unit);
             assert_eq!((index % units, u32::from(place.skips) % units), (0, 0));
             by_die[geometry.die_of(geometry.lane_of(superblock)).index()].push(index / units);

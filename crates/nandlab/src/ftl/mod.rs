@@ -10,6 +10,7 @@ mod flush_programs;
 mod free_superblocks;
 mod lane;
 pub mod needs;
+pub mod placement;
 mod room;
 pub(crate) mod spec;
 pub mod streams;
@@ -34,6 +35,7 @@ use crate::flash::{Array, Shapes, SuperblockState};
 use allocation::Allocator;
 use lane::OpenSuperblock;
 use needs::SuperblockNeeds;
+use placement::Placements;
 use std::ops::Range;
 use streams::{StreamSpec, Streams};
 
@@ -50,6 +52,8 @@ pub struct Config {
     pub needs: SuperblockNeeds,
     /// The streams, as the mechanisms declare them.
     pub streams: Vec<StreamSpec>,
+    /// Placement handles and reclaim groups.
+    pub placements: Placements,
 }
 
 /// The map, the lanes and their policies.
@@ -60,6 +64,8 @@ pub struct Ftl {
     pub map: UnitMap,
     /// The streams of every lane.
     pub streams: Streams,
+    /// Placement handles and reclaim groups.
+    pub placements: Placements,
     /// The first LPN that is not the host's.
     first_own: u32,
     /// The LPNs of translation pages.
@@ -122,7 +128,7 @@ impl Ftl {
     pub fn new(config: Config, geometry: &Geometry, array: &Array) -> Self {
         let shapes = array.shapes().clone();
         let words_per_superblock = (shapes.units_max() as usize).div_ceil(64);
-        let Config { allocation, levelling, victim, needs, streams } = config;
+        let Config { allocation, levelling, victim, needs, streams, placements } = config;
         let streams = Streams::new(&streams, geometry.logical_units, geometry.units);
         let lane = |lane: u32| {
             let mut free = FreeSuperblocks::default();
@@ -148,6 +154,7 @@ impl Ftl {
         let (translation, combination) = (own(streams.map()), own(streams.find("combination")));
         Self {
             map: UnitMap::new(end),
+            placements,
             first_own: geometry.logical_units,
             translation,
             first_combination: combination.start,
@@ -253,28 +260,34 @@ impl Ftl {
         }
     }
 
-    /// The lane of `die` to which a plain emergency flush writes next: the one with the most room.
-    pub fn flush_lane(&self, die: DieId) -> Option<LaneId> {
-        let room = |lane: &LaneId| self.flush_room(*lane);
+    /// The lane of `die` to which a plain emergency flush writes the next units of a stream of the host: the one with the
+    /// most room.
+    pub fn flush_lane(&self, die: DieId, stream: StreamId) -> Option<LaneId> {
+        let room = |lane: &LaneId| self.flush_room(*lane, stream);
         self.geometry.lanes_of(die).reduce(|a, b| if room(&b) > room(&a) { b } else { a })
     }
 
-    /// The units of a lane that a plain emergency flush can write.
-    pub fn flush_room(&self, lane: LaneId) -> u32 {
-        let open = self.lanes[lane.index()].open[StreamId::HOST.index()];
+    /// The units of a lane that a plain emergency flush can write in a stream of the host.
+    pub fn flush_room(&self, lane: LaneId, stream: StreamId) -> u32 {
+        let open = self.lanes[lane.index()].open[stream.index()];
         let free = self.shapes.first();
         open.room(free.units_per_full_row) + self.flush_superblocks(lane) * free.units
     }
 
-    /// Allocates a programming unit for an emergency flush from the host's stream, in [`Ftl::flush_lane`] of `die`, as
+    /// Allocates a programming unit for an emergency flush from a stream of the host, in [`Ftl::flush_lane`] of `die`, as
     /// [`Ftl::allocate_program`] does. `None` also if the next programming unit of a superblock on several dies is on
     /// another die.
-    pub fn allocate_for_flush(&mut self, array: &mut Array, die: DieId) -> Option<AllocatedUnit> {
-        let lane = self.flush_lane(die)?;
-        if self.next_die(lane, StreamId::HOST)? != die {
+    pub fn allocate_for_flush(
+        &mut self,
+        array: &mut Array,
+        die: DieId,
+        stream: StreamId,
+    ) -> Option<AllocatedUnit> {
+        let lane = self.flush_lane(die, stream)?;
+        if self.next_die(lane, stream)? != die {
             return None;
         }
-        self.allocate_program(array, (lane, StreamId::HOST), FLUSH_KEEPS_SUPERBLOCKS)
+        self.allocate_program(array, (lane, stream), FLUSH_KEEPS_SUPERBLOCKS)
     }
 
     /// Allocates a programming unit, and leaves the lane at least `keep` free superblocks. Returns its first unit with
@@ -297,9 +310,14 @@ impl Ftl {
         Some(first)
     }
 
-    /// Takes a free superblock for an emergency flush, from the lane of `die` that has the most superblocks which the
-    /// flush may take ([`Ftl::flush_superblocks`]); `None` if no lane has one.
-    pub fn take_flush_superblock(&mut self, array: &mut Array, die: DieId) -> Option<SuperblockId> {
+    /// Takes a free superblock for the data of a stream of the host in an emergency flush, from the lane of `die` that has
+    /// the most superblocks which the flush may take ([`Ftl::flush_superblocks`]); `None` if no lane has one.
+    pub fn take_flush_superblock(
+        &mut self,
+        array: &mut Array,
+        die: DieId,
+        stream: StreamId,
+    ) -> Option<SuperblockId> {
         let superblocks = |lane: &LaneId| self.flush_superblocks(*lane);
         let lane = self
             .geometry
@@ -312,7 +330,8 @@ impl Ftl {
         let within = state.free.pop()?;
         state.free_units -= self.shapes.first().units;
         let superblock = SuperblockId(self.geometry.first_superblock(lane).0 + within);
-        array.superblock_mut(superblock).state = SuperblockState::Open;
+        let of_superblock = array.superblock_mut(superblock);
+        (of_superblock.state, of_superblock.mark) = (SuperblockState::Open, self.streams.spec(stream).mark);
         Some(superblock)
     }
 
@@ -390,15 +409,15 @@ impl Ftl {
         self.translation.contains(&lpn.0)
     }
 
-    /// The stream to which a job moves a unit of `lpn` off-chip.
+    /// The stream to which a job moves a unit of `lpn` off-chip from a superblock with this mark.
     #[inline]
-    pub fn copy_stream(&self, lpn: Lpn, is_wear: bool) -> StreamId {
+    pub fn copy_stream(&self, lpn: Lpn, mark: u8, is_wear: bool) -> StreamId {
         if lpn.0 >= self.first_own
             && let Some(owner) = self.streams.owner_of(lpn)
         {
             return owner;
         }
-        self.streams.of_jobs(is_wear)
+        self.streams.of_jobs(mark, is_wear)
     }
 
     /// The stream to which a job moves the units of `superblock` off-chip. It follows from one unit, because data,
@@ -406,7 +425,7 @@ impl Ftl {
     pub fn emptying_stream(&self, array: &Array, superblock: SuperblockId, is_wear: bool) -> StreamId {
         let index = self.next_valid(superblock, 0);
         let lpn = index.map_or(Lpn(0), |index| array.lpn(self.geometry.unit(superblock, index)));
-        self.copy_stream(lpn, is_wear)
+        self.copy_stream(lpn, array.superblock(superblock).mark, is_wear)
     }
 
     /// The number of mapped logical units of the host.
@@ -655,6 +674,7 @@ state! {
     }
     fixed {
         streams,
+        placements,
         first_own,
         translation,
         first_combination,

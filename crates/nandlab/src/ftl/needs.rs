@@ -61,6 +61,8 @@ pub struct Demands {
     pub logical_units: u64,
     /// The streams of the drive, as the mechanisms declare them.
     pub streams: Vec<StreamSpec>,
+    /// Reclaim groups. All units that an emergency flush has to write may be of one of them.
+    pub groups: u64,
     /// Units of the write cache, or of the write buffer, if a capacitor provides the energy to flush them at power
     /// loss.
     pub flushed_units: Option<u64>,
@@ -120,12 +122,17 @@ impl SuperblockNeeds {
                 None => by.push(need),
             }
         }
-        // The emergency flush needs free superblocks for the units of the write cache, spread over the lanes, and one
-        // more in place of the superblock that the job under way has taken when power fails. A cache never holds more
-        // units than the drive has.
-        let flushed_units = d.flushed_units.map(|units| units.min(d.logical_units));
-        let one_of_each_lane = d.lanes * d.units_per_superblock;
-        let flush_superblocks = flushed_units.map_or(0, |units| units.div_ceil(one_of_each_lane) + 1);
+        // The emergency flush needs free superblocks for the units of the write cache, spread over the lanes of a reclaim
+        // group, and one more in place of the superblock that the job under way has taken when power fails. A cache never
+        // holds more units than the drive has. Each placement handle beyond the first may leave one superblock of a lane
+        // part-filled; and each place one program.
+        let is_host = |stream: &&StreamSpec| matches!(stream.writer, Writer::Host { .. });
+        let handles = d.streams.iter().filter(is_host).count() as u64;
+        let padding = (handles * d.groups).saturating_sub(1) * (d.units_per_program - 1);
+        let flushed_units = d.flushed_units.map(|units| units.min(d.logical_units) + padding);
+        let one_of_each_lane = d.lanes / d.groups * d.units_per_superblock;
+        let flush_superblocks =
+            flushed_units.map_or(0, |units| units.div_ceil(one_of_each_lane) + handles.max(1));
         by.push(Need::new("flush", "the emergency flush", 0, flush_superblocks));
         Self {
             by,

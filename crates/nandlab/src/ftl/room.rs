@@ -24,6 +24,18 @@ impl Ftl {
         (lpns, superblocks, self.needs.clone(), self.levelling, self.shares_first_superblock)
     }
 
+    /// The reclaim group of a die.
+    pub fn group_of_die(&self, die: DieId) -> u16 {
+        let lane = self.geometry.lanes_of(die).next();
+        lane.map_or(0, |lane| self.placements.group_of(lane))
+    }
+
+    /// Whether a die is in a reclaim group.
+    #[inline]
+    pub fn is_in_group(&self, die: DieId, group: u16) -> bool {
+        self.placements.groups == 1 || self.group_of_die(die) == group
+    }
+
     /// Free superblocks of a lane that an emergency flush may take.
     pub fn flush_superblocks(&self, lane: LaneId) -> u32 {
         self.lanes[lane.index()].free.len().saturating_sub(FLUSH_KEEPS_SUPERBLOCKS)
@@ -103,19 +115,21 @@ impl Ftl {
         f64::from(free + soon_free) / f64::from(usable.max(1))
     }
 
-    /// The lane for a host write of `lpn` to `stream`; `None` if dynamic allocation finds no lane with room.
+    /// The lane for a host write of `lpn` to `stream` in a reclaim group; `None` if dynamic allocation finds no lane with
+    /// room. Under static allocation the drive has one group.
     #[inline]
-    pub fn choose_lane(&mut self, device: &Device, lpn: Lpn, stream: StreamId) -> Option<LaneId> {
+    pub fn choose_lane(&mut self, device: &Device, lpn: Lpn, stream: StreamId, group: u16) -> Option<LaneId> {
         if self.allocator.is_static() {
             return Some(self.allocator.home(lpn));
         }
-        self.choose_any_lane(device, stream)
+        self.choose_any_lane(device, stream, group)
     }
 
     /// The lane for a host write under dynamic allocation.
     #[inline(never)]
-    fn choose_any_lane(&mut self, device: &Device, stream: StreamId) -> Option<LaneId> {
+    fn choose_any_lane(&mut self, device: &Device, stream: StreamId, group: u16) -> Option<LaneId> {
         if let Allocator::Dynamic { lane: Some(lane), .. } = self.allocator
+            && self.placements.is_in(lane, group)
             && self.is_amid_program(lane, stream)
         {
             return Some(lane);
@@ -128,20 +142,22 @@ impl Ftl {
             reserve_superblocks,
             taken_superblocks,
             shares_first_superblock,
+            placements,
             ..
         } = self;
         let shape = shapes.first();
         let has_room = |state: &Lane| state.has_room(stream, *reserve_superblocks, *shares_first_superblock);
         let has_little = |state: &Lane| state.leaves_little_garbage(shape, *taken_superblocks, state.valid);
+        let of_group = || lanes.iter().zip(0..).filter(|&(_, lane)| placements.is_in(LaneId(lane), group));
         let is_any_ample = OnceCell::new();
         // While another lane has enough garbage for GC, a lane with little garbage takes no more writes.
         let is_full = |state: &Lane| {
             let is_ample = |state: &Lane| !state.is_worn_out && !has_little(state);
-            has_little(state) && *is_any_ample.get_or_init(|| lanes.iter().any(is_ample))
+            has_little(state) && *is_any_ample.get_or_init(|| of_group().any(|(state, _)| is_ample(state)))
         };
         // While writes wait, mostly no lane or one lane has room, which this search finds out faster than a choice by
         // load.
-        let mut with_room = lanes.iter().zip(0..).filter(|(state, _)| has_room(state));
+        let mut with_room = of_group().filter(|(state, _)| has_room(state));
         let (first, lane) = with_room.next()?;
         if with_room.next().is_none() && geometry.dies_per_lane == 1 {
             let lane = LaneId(lane);
@@ -150,7 +166,7 @@ impl Ftl {
         allocator.choose(geometry, device, |lane| {
             let state = &lanes[lane.index()];
             let open = state.open[stream.index()];
-            (has_room(state) && !is_full(state))
+            (placements.is_in(lane, group) && has_room(state) && !is_full(state))
                 .then(|| state.free_superblocks() * shape.units + open.room(shape.units_per_full_row))
         })
     }

@@ -6,6 +6,7 @@
 
 use super::COPYBACKS_MAX;
 use super::needs::Need;
+use super::placement::HANDLES_MAX;
 use crate::base::geometry::Lpn;
 use crate::base::state::value;
 use crate::flash::copybacks_of;
@@ -16,10 +17,12 @@ use std::ops::Range;
 pub struct StreamId(u8);
 
 impl StreamId {
-    /// The stream of host writes with placement 0, to which emergency flush, detection and preconditioning write too.
+    /// The stream of host writes with placement handle 0, to which detection and preconditioning write too, and the
+    /// emergency flush for the data of this handle.
     /// Every drive declares it first.
     pub const HOST: Self = Self(0);
-    /// The stream of the host's units that GC moves off-chip. Every drive declares it second.
+    /// The stream of the host's units that GC moves off-chip, except those of persistently isolated handles. Every drive
+    /// declares it second.
     pub const GC: Self = Self(1);
 
     /// The number as an array index.
@@ -32,17 +35,28 @@ impl StreamId {
 /// The largest number of streams of a drive.
 pub const STREAMS_MAX: usize = 32;
 
-/// The numbers of a saved drive ([`StreamSpec::number`]) that are not those of placements above 0: host and GC 0 and 1,
-/// static wear levelling 2, translation pages 3, combination pages 4, copybacks from 5 on.
+/// The numbers of a saved drive ([`StreamSpec::number`]) that are not those of placement handles: host and GC 0 and 1,
+/// static wear levelling 2, translation pages 3, combination pages 4, copybacks from 5 on. The handles from 1 on follow,
+/// and then GC of each persistently isolated handle.
 pub const FIXED_NUMBERS: u8 = 5 + COPYBACKS_MAX;
+
+/// The mark of the host's superblocks with handle 0, on a drive with several handles; those of the other handles follow,
+/// and then those of GC of each persistently isolated handle.
+const HANDLE_MARKS: u8 = COPYBACKS_MAX + 1;
+
+/// The number of a handle that is within [`HANDLES_MAX`].
+fn number_of(handle: u16) -> u8 {
+    assert!(handle < HANDLES_MAX, "a drive has at most {HANDLES_MAX} placement handles");
+    handle as u8
+}
 
 /// Who writes to a stream. The class of the programs follows from it (`Core::class_of`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writer {
-    /// The host, and the write cache for the host, with this placement.
+    /// The host, and the write cache for the host, with this placement handle.
     Host {
-        /// [`Tag::placement`](crate::base::request::Tag) of the requests.
-        placement: u16,
+        /// The handle.
+        handle: u16,
     },
     /// The background job of the lane.
     Job,
@@ -103,26 +117,38 @@ pub struct StreamSpec {
     pub mark: u8,
     /// Whether the stream opens the free superblock with the most P/E cycles.
     pub opens_most_worn: bool,
+    /// The persistently isolated handle to whose data GC moves only data of this handle; `None`: the stream is not of
+    /// such a handle alone.
+    pub gc_of: Option<u16>,
 }
 
 impl StreamSpec {
     /// A stream without a mark and without LPNs of its own.
     pub fn new(number: u8, writer: Writer, need: Need) -> Self {
-        Self { number, writer, need, lpns: OwnLpns::None, mark: 0, opens_most_worn: false }
+        Self { number, writer, need, lpns: OwnLpns::None, mark: 0, opens_most_worn: false, gc_of: None }
     }
 
-    /// The stream of host writes with a placement. Placements above 0 need an open superblock each, and a mark.
+    /// The stream of host writes with a placement handle. Handles above 0 need an open superblock each. `is_marked`:
+    /// superblocks of the handle can be told from others, as on drives with several handles they have to.
     ///
     /// # Panics
-    /// If the drive cannot have that many streams.
-    pub fn host(placement: u16) -> Self {
-        let need = Need::new("host", "placements of the host", u64::from(placement > 0), 0);
-        if placement == 0 {
-            return Self::new(0, Writer::Host { placement }, need);
-        }
-        let above_0 = u8::try_from(placement - 1).expect("a drive has few placements");
-        Self::new(FIXED_NUMBERS + above_0, Writer::Host { placement }, need)
-            .marked(COPYBACKS_MAX + 1 + above_0)
+    /// If a drive cannot have that many handles.
+    pub fn host(handle: u16, is_marked: bool) -> Self {
+        let need = Need::new("host", "the placement handles", u64::from(handle > 0), 0);
+        let (number, mark) =
+            (number_of(handle), if is_marked { HANDLE_MARKS + number_of(handle) } else { 0 });
+        let in_saved_drive = if handle == 0 { 0 } else { FIXED_NUMBERS + number - 1 };
+        Self::new(in_saved_drive, Writer::Host { handle }, need).marked(mark)
+    }
+
+    /// The stream to which GC moves the data of a persistently isolated handle: an open superblock.
+    ///
+    /// # Panics
+    /// If a drive cannot have that many handles.
+    pub fn gc_of(handle: u16) -> Self {
+        let (handles, number) = (HANDLES_MAX as u8, number_of(handle));
+        let stream = Self::new(FIXED_NUMBERS + handles + number, Writer::Job, Need::new("gc", "GC", 1, 0));
+        Self { gc_of: Some(handle), ..stream.marked(HANDLE_MARKS + handles + number) }
     }
 
     /// The stream of the host's units that GC moves off-chip: an open superblock, unless GC shares that of the host,
@@ -155,7 +181,7 @@ pub struct Streams {
     specs: Box<[StreamSpec]>,
     /// By stream: its own LPNs.
     lpns: Box<[Range<u32>]>,
-    /// By placement: the stream of the host.
+    /// By placement handle: the stream of the host.
     hosts: Box<[StreamId]>,
     /// By stream, one bit: whether it is a stream of the host.
     host_bits: u32,
@@ -166,6 +192,11 @@ pub struct Streams {
     /// The stream that jobs of static wear levelling fill with units of the host: the one that opens the most worn
     /// superblocks, or that of GC.
     wear: StreamId,
+    /// By mark, the stream to which jobs move units of superblocks with this mark; empty unless GC keeps the data of some
+    /// handle by itself.
+    gc_by_mark: Box<[StreamId]>,
+    /// By handle, one bit: whether GC keeps its data by itself.
+    own_gc_bits: u16,
 }
 
 impl Streams {
@@ -183,11 +214,7 @@ impl Streams {
         );
         assert!(specs.len() <= STREAMS_MAX, "a drive has at most {STREAMS_MAX} streams");
         let first_two = [specs[0].writer, specs[1].writer];
-        assert_eq!(
-            first_two,
-            [Writer::Host { placement: 0 }, Writer::Job],
-            "the first streams are host and GC"
-        );
+        assert_eq!(first_two, [Writer::Host { handle: 0 }, Writer::Job], "the first streams are host and GC");
         let ids = || (0..).map(StreamId);
         let mut next = logical;
         let lpns = specs.iter().map(|stream| {
@@ -196,15 +223,24 @@ impl Streams {
             first..next
         });
         let lpns = lpns.collect();
-        let placement = |spec: &StreamSpec| match spec.writer {
-            Writer::Host { placement } => Some(placement),
+        let handle = |spec: &StreamSpec| match spec.writer {
+            Writer::Host { handle } => Some(handle),
             _ => None,
         };
         let hosts: Box<[StreamId]> =
-            ids().zip(&specs).filter(|(_, spec)| placement(spec).is_some()).map(|(id, _)| id).collect();
-        let is_dense =
-            hosts.iter().zip(0..).all(|(id, number)| placement(&specs[id.index()]) == Some(number));
-        assert!(is_dense, "placements are declared in their order, from 0 on");
+            ids().zip(&specs).filter(|(_, spec)| handle(spec).is_some()).map(|(id, _)| id).collect();
+        let is_dense = hosts.iter().zip(0..).all(|(id, number)| handle(&specs[id.index()]) == Some(number));
+        assert!(is_dense, "placement handles are declared in their order, from 0 on");
+        let mut gc_by_mark = Vec::new();
+        let mut own_gc_bits = 0;
+        for (id, spec) in ids().zip(&specs) {
+            let Some(handle) = spec.gc_of else { continue };
+            gc_by_mark.resize(1 + usize::from(u8::MAX), StreamId::GC);
+            own_gc_bits |= 1 << handle;
+            for mark in [spec.mark, specs[hosts[usize::from(handle)].index()].mark] {
+                gc_by_mark[usize::from(mark)] = id;
+            }
+        }
         let find =
             |is: fn(&StreamSpec) -> bool| ids().zip(&specs).find(|(_, spec)| is(spec)).map(|(id, _)| id);
         let internal = ids().zip(&specs).filter(|(_, spec)| spec.writer == Writer::Internal);
@@ -214,6 +250,8 @@ impl Streams {
             hosts,
             map: find(|spec| spec.writer == Writer::Map),
             wear: find(|spec| spec.opens_most_worn).unwrap_or(StreamId::GC),
+            gc_by_mark: gc_by_mark.into(),
+            own_gc_bits,
             lpns,
             specs: specs.into(),
         }
@@ -270,13 +308,22 @@ impl Streams {
         self.ids().find(|&id| self.spec(id).mark == mark)
     }
 
-    /// The stream of host writes with a placement; `None` if none is declared for it.
+    /// The stream of host writes with a placement handle; `None` if none is declared for it.
     #[inline]
-    pub fn host(&self, placement: u16) -> Option<StreamId> {
-        self.hosts.get(usize::from(placement)).copied()
+    pub fn host(&self, handle: u16) -> Option<StreamId> {
+        self.hosts.get(usize::from(handle)).copied()
     }
 
-    /// The streams of the host, by placement.
+    /// The handle whose data the host writes to a stream; `None` if it is not a stream of the host.
+    #[inline]
+    pub fn handle_of(&self, stream: StreamId) -> Option<u16> {
+        match self.spec(stream).writer {
+            Writer::Host { handle } => Some(handle),
+            _ => None,
+        }
+    }
+
+    /// The streams of the host, by placement handle.
     pub fn hosts(&self) -> &[StreamId] {
         &self.hosts
     }
@@ -315,10 +362,32 @@ impl Streams {
         self.map
     }
 
-    /// The stream to which a job moves units of the host off-chip.
+    /// The stream to which a job moves units of the host off-chip from a superblock with this mark.
     #[inline(always)]
-    pub fn of_jobs(&self, is_wear: bool) -> StreamId {
+    pub fn of_jobs(&self, mark: u8, is_wear: bool) -> StreamId {
+        if let Some(&stream) = self.gc_by_mark.get(usize::from(mark))
+            && stream != StreamId::GC
+        {
+            return stream;
+        }
         if is_wear { self.wear } else { StreamId::GC }
+    }
+
+    /// Whether jobs move units of the host to a stream off-chip, except those of static wear levelling.
+    #[inline]
+    pub fn is_gc(&self, stream: StreamId) -> bool {
+        stream == StreamId::GC || self.spec(stream).gc_of.is_some()
+    }
+
+    /// The handles whose data a superblock of the host with this mark may have, one bit each.
+    pub fn handles_in(&self, mark: u8) -> u16 {
+        let of_host = self.hosts.iter().zip(0u16..).find(|(id, _)| mark > 0 && self.spec(**id).mark == mark);
+        let of_gc =
+            || self.specs.iter().find(|spec| mark > 0 && spec.mark == mark).and_then(|spec| spec.gc_of);
+        match of_host.map(|(_, handle)| handle).or_else(of_gc) {
+            Some(handle) => 1 << handle,
+            None => !self.own_gc_bits,
+        }
     }
 
     /// The LPNs that only `stream` has.
@@ -347,13 +416,13 @@ mod tests {
             StreamSpec::new(number, writer, Need::new(name, "", 1, 1)).with_lpns(lpns)
         };
         let declared = [
-            StreamSpec::host(0),
+            StreamSpec::host(0, true),
             StreamSpec::gc(false),
             job(1),
             job(2),
             own(4, Writer::Internal, "combination", OwnLpns::PerUnit(4)),
             own(3, Writer::Map, "mapping", OwnLpns::PerLogical(8)),
-            StreamSpec::host(1),
+            StreamSpec::host(1, true),
         ];
         Streams::new(&declared, 20, 40)
     }
@@ -391,11 +460,41 @@ mod tests {
     fn a_superblock_is_of_the_streams_with_its_mark_or_of_the_owner_of_its_lpns() {
         let streams = streams();
         let of = |owner, mark| streams.candidates(owner, mark).collect::<Vec<_>>();
-        assert_eq!(of(None, 0), [StreamId::GC, StreamId::HOST], "GC is preferred");
+        assert_eq!(of(None, 0), [StreamId::GC]);
         assert_eq!(of(None, 2), [streams.marked(2).unwrap()]);
-        assert_eq!(of(None, COPYBACKS_MAX + 1), [streams.host(1).unwrap()]);
+        assert_eq!(of(None, HANDLE_MARKS), [StreamId::HOST]);
+        assert_eq!(of(None, HANDLE_MARKS + 1), [streams.host(1).unwrap()]);
         assert_eq!(of(None, 3), []);
         let map = streams.named("mapping");
         assert_eq!(of(Some(map), 0), [map]);
+    }
+    #[test]
+    fn without_a_mark_of_the_host_gc_is_preferred() {
+        let streams = Streams::new(&[StreamSpec::host(0, false), StreamSpec::gc(false)], 20, 40);
+        assert!(streams.candidates(None, 0).eq([StreamId::GC, StreamId::HOST]));
+    }
+
+    /// Handle 1 is persistently isolated: jobs move its units to a stream of its own, whatever they are moved for.
+    #[test]
+    fn units_of_a_persistently_isolated_handle_are_moved_to_a_stream_of_its_own() {
+        let mut declared: Vec<_> = (0..3).map(|handle| StreamSpec::host(handle, true)).collect();
+        declared.extend([StreamSpec::gc(false), StreamSpec::gc_of(1)]);
+        let wear = StreamSpec::new(2, Writer::Job, Need::new("wear", "", 1, 0));
+        declared.push(StreamSpec { opens_most_worn: true, ..wear });
+        let streams = Streams::new(&declared, 20, 40);
+        let wear = streams.named("wear");
+        let own = streams.ids().find(|&id| streams.spec(id).gc_of == Some(1)).unwrap();
+        let marks = [0, 1, 2].map(|handle| streams.spec(streams.host(handle).unwrap()).mark);
+        for (mark, to, handles) in [
+            (0, [StreamId::GC, wear], !0b010),
+            (marks[0], [StreamId::GC, wear], 0b001),
+            (marks[1], [own, own], 0b010),
+            (marks[2], [StreamId::GC, wear], 0b100),
+            (streams.spec(own).mark, [own, own], 0b010),
+        ] {
+            assert_eq!([false, true].map(|is_wear| streams.of_jobs(mark, is_wear)), to, "mark {mark}");
+            assert_eq!(streams.handles_in(mark), handles, "mark {mark}");
+        }
+        assert!(streams.is_gc(own) && streams.is_gc(StreamId::GC) && !streams.is_gc(wear));
     }
 }

@@ -302,10 +302,9 @@ impl Host {
             return false;
         }
         // A write with another placement goes to another superblock.
-        if core.streams().hosts().len() > 1 {
+        if !core.placements().is_single() {
             let placement = self.requests.request(id).tag.placement;
-            let mark = core.streams().host(placement).map(|stream| core.streams().spec(stream).mark);
-            if mark != Some(core.superblock(core.geometry().superblock_of(unit)).mark) {
+            if core.placements().place(placement) != core.place_of(unit) {
                 return false;
             }
         }

@@ -33,7 +33,7 @@ pub(crate) trait WriteBacks<P: Probe> {
 /// The writes that wait for room.
 #[derive(Debug)]
 pub(crate) struct Writes {
-    /// The waiting writes: one list per lane, or one list for the drive with dynamic allocation.
+    /// The waiting writes: one list per lane or, with dynamic allocation, per reclaim group.
     pub(crate) lists: Box<[Queue]>,
     pub(crate) count: u64,
     /// Number of erases since a write was last allocated a unit or, while no write waits, a translation page; counted
@@ -56,7 +56,8 @@ impl<P: Probe> Mechanism<P> for Writes {
 
 impl Writes {
     pub(crate) fn new<P: Probe>(core: &Core<P>) -> Self {
-        let lists = if core.has_home_lanes() { core.geometry().lanes as usize } else { 1 };
+        let groups = usize::from(core.placements().groups);
+        let lists = if core.has_home_lanes() { core.geometry().lanes as usize } else { groups };
         Self {
             lists: vec![Queue::default(); lists].into(),
             count: 0,
@@ -79,9 +80,9 @@ impl Writes {
         if self.ends_if_dropped(core, cache.as_deref(), owner) {
             return;
         }
-        let stream = Self::stream_of(core, host, cache.as_deref(), owner);
-        let lane = self.lane_for(core, lpn, stream);
-        let list = self.list_of(core, lane);
+        let (stream, group) = Self::stream_of(core, host, cache.as_deref(), owner);
+        let lane = self.lane_for(core, lpn, stream, group);
+        let list = self.list_of(core, lane, group);
         if self.lists[list].is_empty()
             && let Some(lane) = lane
             && let Some(unit) = core.allocate(lane, stream)
@@ -97,7 +98,7 @@ impl Writes {
         if core.has_home_lanes() {
             core.wake_space(LaneId(list as u32));
         } else if is_first {
-            for lane in (0..core.geometry().lanes).map(LaneId) {
+            for lane in core.placements().lanes_of(group) {
                 core.wake_space(lane);
             }
         }
@@ -120,39 +121,46 @@ impl Writes {
         }
     }
 
-    /// The stream to which a write of `owner` goes: that of its placement.
+    /// The stream and the reclaim group to which a write of `owner` goes: those of its placement.
     #[inline(always)]
     fn stream_of<P: Probe>(
         core: &Core<P>,
         host: &Host,
         cache: Option<&impl WriteBacks<P>>,
         owner: Owner,
-    ) -> StreamId {
-        if core.streams().hosts().len() == 1 {
-            return StreamId::HOST;
+    ) -> (StreamId, u16) {
+        if core.placements().is_single() {
+            return (StreamId::HOST, 0);
         }
         let placement = match owner {
             Owner::Request(id) => host.requests.request(id).tag.placement,
             Owner::CacheUnit(slot) => cache.map_or(0, |cache| cache.placement(slot)),
             _ => 0,
         };
-        core.streams().host(placement).expect("the drive has refused requests with other placements")
+        let place = core.placements().place(placement);
+        (core.streams().hosts()[usize::from(place.handle)], place.group)
     }
 
     /// The lane for a write of `lpn` to `stream`; `None` when dynamic allocation finds no lane with room.
     #[inline(always)]
-    fn lane_for<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn, stream: StreamId) -> Option<LaneId> {
-        let lane = core.choose_lane(lpn, stream)?;
+    fn lane_for<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        lpn: Lpn,
+        stream: StreamId,
+        group: u16,
+    ) -> Option<LaneId> {
+        let lane = core.choose_lane(lpn, stream, group)?;
         if core.has_displaced() && !core.ftl().has_room(lane, stream) {
             return Some(core.lane_in_place_of(lane, |core, lane| core.ftl().has_room(lane, stream)));
         }
         Some(lane)
     }
 
-    /// The number of the list of writes that wait for room in `lane`.
+    /// The number of the list of writes that wait for room in `lane`, or in a reclaim group.
     #[inline]
-    fn list_of<P: Probe>(&self, core: &Core<P>, lane: Option<LaneId>) -> usize {
-        lane.filter(|_| core.has_home_lanes()).map_or(0, LaneId::index)
+    fn list_of<P: Probe>(&self, core: &Core<P>, lane: Option<LaneId>, group: u16) -> usize {
+        lane.filter(|_| core.has_home_lanes()).map_or(group.into(), LaneId::index)
     }
 
     /// Maps the unit that has been allocated to a write, and queues its program.
@@ -205,7 +213,7 @@ impl Writes {
         mut cache: Option<&mut impl WriteBacks<P>>,
         lane: LaneId,
     ) {
-        let list = self.list_of(core, Some(lane));
+        let list = self.list_of(core, Some(lane), core.placements().group_of(lane));
         while let Some(first) = self.lists[list].first() {
             let Waiter { lpn, owner, .. } = core.waiters[first];
             let is_replaced = matches!(owner, Owner::Request(id) if host.replace_buffered(core, id, lpn));
@@ -213,9 +221,9 @@ impl Writes {
                 self.remove_first(core, list);
                 continue;
             }
-            let stream = Self::stream_of(core, host, cache.as_deref(), owner);
-            let Some(lane) = self.lane_for(core, lpn, stream) else { return };
-            let now_in = self.list_of(core, Some(lane));
+            let (stream, group) = Self::stream_of(core, host, cache.as_deref(), owner);
+            let Some(lane) = self.lane_for(core, lpn, stream, group) else { return };
+            let now_in = self.list_of(core, Some(lane), group);
             if now_in != list {
                 // Other writes have used up the lane for which this write has waited.
                 let waiter = self.lists[list].pop(&mut core.waiters).expect("a write waits");

@@ -1,8 +1,8 @@
 //! Copybacks: a page is sensed and programmed elsewhere in its plane, with its bit errors, without leaving the die.
 //!
 //! The map changes at the end of a copyback, because until then the units of the page can be read only at their old
-//! places. Translation pages, combination pages, partially refreshed units, and the units that refresh or read reclaim
-//! moves are always moved off-chip.
+//! places. Translation pages, combination pages, partially refreshed units, data of persistently isolated placement
+//! handles, and the units that refresh or read reclaim moves are always moved off-chip.
 //!
 //! D. Hong, M. Kim, J. Park, M. Jung and J. Kim, "Revitalizing copybacks in modern SSDs: why and how", DAC 2018.
 //! `policy/` decides when copybacks are used; `limit.rs` bounds the consecutive copybacks of a unit: those since its
@@ -85,8 +85,8 @@ impl Migration {
 
 impl Migration {
     /// Returns the stream to which the units of a victim are copied back. `None`: the units are moved off-chip, because
-    /// the job is a refresh or a reclaim, the victim has the highest number of copybacks or holds translation or
-    /// combination pages, the policy chooses off-chip, the erase would gain nothing after copybacks, or the lane has no
+    /// the job is a refresh or a reclaim, the victim has the highest number of copybacks, or holds translation or
+    /// combination pages or data of a persistently isolated placement handle, the policy chooses off-chip, the erase would gain nothing after copybacks, or the lane has no
     /// room for copybacks. `buffer` returns the utilisation of the write buffer ([`VictimView::buffer`]).
     #[inline(never)]
     pub(crate) fn copyback_stream<P: Probe>(
@@ -107,7 +107,8 @@ impl Migration {
             return None;
         }
         let off_chip = core.emptying_stream(victim, job.cause == Cause::Wear);
-        if core.streams().spec(off_chip).lpns != OwnLpns::None {
+        let spec = core.streams().spec(off_chip);
+        if spec.lpns != OwnLpns::None || spec.gc_of.is_some() {
             return None;
         }
         let view = VictimView { is_urgent: job.is_urgent, buffer: buffer(core) };

@@ -15,12 +15,13 @@
 //! source, so recovery takes the copy or the source.
 
 use super::flush::{Flush, Needed, under_way};
-use super::{Means, Outage, PowerLoss, Schemes};
+use super::{Dirty, Means, Outage, PowerLoss, Schemes};
 use crate::base::geometry::{DieId, LaneId, Lpn, SuperblockId, UnitId};
 use crate::base::units::{Span, Time};
 use crate::core::{Destination, Maps, Offline, Program, Read};
 use crate::flash::SuperblockState;
 use crate::ftl::StreamId;
+use crate::ftl::placement::Place;
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, FlashOp, NEVER, Owner, Slot, Start, Transaction};
 use std::collections::{BTreeMap, BTreeSet};
@@ -126,27 +127,31 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         self.remapped.push(lpn);
     }
 
-    /// Begins cleanings on idle dies that need space for the next of the `units` dirty units: at most one for each unit
-    /// that is left.
+    /// Begins cleanings on idle dies that need space for the next of the dirty units: at most one for each unit that is
+    /// left.
     pub(super) fn begin_cleanings(
         &mut self,
         means: &Means,
         flush: &mut Flush,
-        units: usize,
+        dirty: &[Dirty],
         loss: &mut PowerLoss,
     ) {
         let Some(gc) = flush.cleanings.gc else { return };
+        let units = dirty.len();
         for die in (0..self.core.geometry().dies).map(DieId) {
             let cleanings = flush.cleanings.under_way();
             let has_slot = flush.under_way + (cleanings as u32) < means.at_a_time;
             if flush.is_over || flush.next + cleanings >= units || !has_slot {
                 return;
             }
-            if !self.core.device().is_free(die) || flush.cleanings.is_at(die) {
+            let Place { group, handle } = dirty[flush.next].place;
+            let is_in_group = self.core.ftl().is_in_group(die, group);
+            if !self.core.device().is_free(die) || flush.cleanings.is_at(die) || !is_in_group {
                 continue;
             }
-            let Some(lane) = self.core.ftl().flush_lane(die) else { continue };
-            let is_full = self.core.ftl().flush_room(lane) == 0;
+            let stream = self.core.streams().hosts()[usize::from(handle)];
+            let Some(lane) = self.core.ftl().flush_lane(die, stream) else { continue };
+            let is_full = self.core.ftl().flush_room(lane, stream) == 0;
             if flush.cleanings.gained[lane.index()] > 0 || !is_full && !self.core.is_short(lane) {
                 continue;
             }

@@ -13,6 +13,7 @@ use crate::base::geometry::{Cell, DieId, Geometry, LaneId, Lpn, SuperblockId, Un
 use crate::base::units::{Span, Time};
 use crate::core::{Core, Destination, Maps, Offline, Program};
 use crate::flash::{AgeStamp, Array, DEAD_LPN, Stamp};
+use crate::ftl::placement::{Place, Placements};
 use crate::ftl::{AllocatedUnit, FlushMethod, FlushPrograms, StreamId};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Device, Ended, FlashOp, NEVER, Owner, Transaction};
@@ -24,6 +25,8 @@ use std::collections::BTreeMap;
 pub(crate) struct Dirty {
     /// The LPN of the dirty unit; [`DEAD_LPN`] for records of deallocations.
     pub(crate) lpn: Lpn,
+    /// The placement handle of the data, and its reclaim group.
+    pub(crate) place: Place,
     pub(crate) sequence: u64,
     /// Whether the unit has an acknowledged write that is not in flash.
     pub(crate) has_unflushed: bool,
@@ -38,6 +41,7 @@ impl Dirty {
     pub(crate) fn trims() -> Self {
         Self {
             lpn: Lpn(DEAD_LPN),
+            place: Place::default(),
             sequence: 0,
             has_unflushed: false,
             is_partial: false,
@@ -50,6 +54,30 @@ impl Dirty {
     pub(crate) fn is_trims(&self) -> bool {
         self.lpn.0 == DEAD_LPN
     }
+}
+
+/// The units to be flushed in the order in which programs write them. A program writes the data of one place, so where it
+/// writes several units, those of a place that it writes together follow one another. Programs that are not full are the
+/// last.
+pub(crate) fn in_order_of_programs(
+    dirty: Vec<Dirty>,
+    placements: &Placements,
+    units_per_program: u32,
+) -> Vec<Dirty> {
+    if placements.is_single() || units_per_program == 1 {
+        return dirty;
+    }
+    let mut by_place: Vec<Vec<Dirty>> = (0..placements.count()).map(|_| Vec::new()).collect();
+    let mut ordered = Vec::with_capacity(dirty.len());
+    for item in dirty {
+        let of_place = &mut by_place[placements.number(item.place)];
+        of_place.push(item);
+        if of_place.len() == units_per_program as usize {
+            ordered.append(of_place);
+        }
+    }
+    by_place.iter_mut().for_each(|of_place| ordered.append(of_place));
+    ordered
 }
 
 /// Returns the transactions that the dies have begun, die by die, suspended ones included. The transactions of the
@@ -121,9 +149,14 @@ pub(crate) struct Means<'a> {
     pub(crate) gc: Option<GcMeans>,
 }
 
-/// A program of the flush. It does not change the map; recovery rebuilds the map.
-fn flush_program(allocated: AllocatedUnit, lpn: Lpn, stamp: Stamp, owner: Owner) -> Program {
-    let (to, maps) = (Destination::Allocated(allocated, StreamId::HOST), Maps::Nothing);
+/// A program of the flush to `stream`. It does not change the map; recovery rebuilds the map.
+fn flush_program(
+    (allocated, stream): (AllocatedUnit, StreamId),
+    lpn: Lpn,
+    stamp: Stamp,
+    owner: Owner,
+) -> Program {
+    let (to, maps) = (Destination::Allocated(allocated, stream), Maps::Nothing);
     Program { to, lpn, stamp, maps, owner, cause: Cause::Flush, class: Class::HostWrite }
 }
 
@@ -167,7 +200,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
     /// The units to which the flush writes. Where superblocks are on one die, takes back the units allocated to queued
     /// programs that have not begun: these units are still erased. In superblocks on several dies, each die goes on
     /// behind the units that it has programmed (`plain`), or the flush uses other superblocks (`csw`).
-    fn units_for(&mut self, method: FlushMethod, dirty: u32) -> FlushPrograms {
+    fn units_for(&mut self, method: FlushMethod, dirty: &[Dirty]) -> FlushPrograms {
         // By superblock and die, the number of units there that will have been programmed or skipped when the program
         // under way has ended.
         let mut ends = BTreeMap::new();
@@ -186,12 +219,19 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         if dies_per_lane == 1 {
             self.core.take_back_queued(programmed);
         }
-        let mut units = FlushPrograms::new(method, self.core.ftl(), dirty, None);
+        let placements = *self.core.placements();
+        let mut by_place = vec![0; placements.count()];
+        for item in dirty {
+            by_place[placements.number(item.place)] += 1;
+        }
+        let mut units = FlushPrograms::new(method, self.core.ftl(), &by_place, None);
         if dies_per_lane > 1 && method == FlushMethod::Plain {
-            let next_ppn_plus_1 = self.core.lane(LaneId(0)).open_superblocks()[StreamId::HOST.index()];
-            let next = next_ppn_plus_1.checked_sub(1).map(|ppn| UnitId(ppn as u32));
-            let open = next.map(|next| self.core.geometry().superblock_of(next));
+            let next_ppns_plus_1 = self.core.lane(LaneId(0)).open_superblocks();
             let (geometry, array) = (self.core.geometry(), self.core.flash());
+            let open = self.core.streams().hosts().iter().map(|stream| {
+                let next = next_ppns_plus_1[stream.index()].checked_sub(1).map(|ppn| UnitId(ppn as u32));
+                next.map(|next| geometry.superblock_of(next))
+            });
             units.continue_by_die(open, |superblock, die| programmed(geometry, array, superblock, die));
         }
         units
@@ -260,7 +300,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         loss: &mut PowerLoss,
         mut on_time: impl FnMut(&Core<P>, Time),
     ) {
-        let units = self.units_for(means.method, dirty.len() as u32);
+        let units = self.units_for(means.method, dirty);
         if means.gc.is_some() {
             self.unmap_queued();
         }
@@ -382,14 +422,16 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         dirty: &[Dirty],
         loss: &mut PowerLoss,
     ) {
-        self.begin_cleanings(means, flush, dirty.len(), loss);
+        self.begin_cleanings(means, flush, dirty, loss);
         while !flush.is_over
             && flush.next + flush.cleanings.under_way() < dirty.len()
             && flush.under_way + (flush.cleanings.under_way() as u32) < means.at_a_time
         {
             let cleanings = &flush.cleanings;
             let is_busy = |device: &Device, die| !device.is_free(die) || cleanings.is_at(die);
-            let Some(program) = self.core.next_of_flush(&mut flush.units, is_busy) else {
+            let place = dirty[flush.next].place;
+            let stream = self.core.streams().hosts()[usize::from(place.handle)];
+            let Some(program) = self.core.next_of_flush(&mut flush.units, place, is_busy) else {
                 return;
             };
             if !self.take_energy_for(means, flush, loss, program.unit) {
@@ -399,8 +441,8 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             flush.cleanings.use_gain(self.core.geometry().lane_of(superblock));
             self.core.displace();
             let is_fast = self.is_fast(superblock, index);
-            self.core.fill_program(program, |core, allocated| {
-                let item = dirty.get(flush.next)?;
+            self.core.fill_program(program, stream, |core, allocated| {
+                let item = dirty.get(flush.next).filter(|item| item.place == place)?;
                 loss.fast_pages += u32::from(is_fast && !item.is_trims());
                 let corrected = if item.is_lost { AgeStamp::LOST } else { core.age_stamp_now() };
                 let stamp = Stamp { sequence: item.sequence, corrected };
@@ -409,7 +451,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
                 }
                 let owner = Owner::FlushUnit(flush.next as u32);
                 flush.next += 1;
-                Some(flush_program(allocated, item.lpn, stamp, owner))
+                Some(flush_program((allocated, stream), item.lpn, stamp, owner))
             });
             // The flush writes only to idle dies, so the program begins at once.
             self.core.start_dies();
@@ -465,11 +507,12 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
                 return;
             }
             let schemes = &mut *self.schemes;
-            self.core.fill_program(program, |core, allocated| {
+            let stream = StreamId::HOST;
+            self.core.fill_program(program, stream, |core, allocated| {
                 let &lpn = flush.lines.get(flush.lines_begun)?;
                 flush.lines_begun += 1;
                 schemes.stage(lpn, allocated.unit);
-                Some(flush_program(allocated, lpn, core.next_stamp(), Owner::CombinationPage))
+                Some(flush_program((allocated, stream), lpn, core.next_stamp(), Owner::CombinationPage))
             });
             self.core.start_dies();
             flush.under_way += 1;

@@ -36,7 +36,7 @@ use crate::base::state::state;
 pub use attempt::RecoveryCut;
 pub(crate) use attempt::{Attempt, PowerFails};
 pub(crate) use cleaning::GcMeans;
-pub(crate) use flush::{Dirty, Means, under_way};
+pub(crate) use flush::{Dirty, Means, in_order_of_programs, under_way};
 pub(crate) use recovery::Return;
 pub use stats::{LossCounts, LossRecord, LossSummary, PowerLoss, PowerSummary, Recovery, RecoveryCuts};
 

@@ -560,16 +560,23 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             if merges[at].is_done {
                 continue;
             }
+            // A program writes the data of one place.
+            let of = self.core.place_of(merges[at].partial);
+            let stream = self.core.host_stream_of(merges[at].partial);
             let place = match next.take() {
-                Some(place) => Some(place),
-                None => self.place_for_merge(at, &mut merges)?,
+                Some((place, same)) if same == of => Some(place),
+                other => {
+                    self.pad_in_recovery(other.map(|(place, _)| place));
+                    self.place_for_merge(at, &mut merges)?
+                }
             };
             if let Some(place) = place {
-                next = self.program_in_recovery(place, &merges[at].complete())?;
+                let left = self.program_in_recovery(place, stream, &merges[at].complete())?;
+                next = left.map(|left| (left, of));
                 self.attempt.recovery.merged_pages += 1;
             }
         }
-        self.pad_in_recovery(next);
+        self.pad_in_recovery(next.map(|(place, _)| place));
         // A partial unit must not be taken for a whole unit, so its data is lost.
         let lost = merges.iter().filter(|merge| !merge.is_done);
         Ok(lost.map(|merge| (merge.lpn, merge.stamp.sequence)).collect())
@@ -610,6 +617,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
     fn program_in_recovery(
         &mut self,
         place: AllocatedUnit,
+        stream: StreamId,
         data: &InRam,
     ) -> Result<Option<AllocatedUnit>, PowerFails> {
         let (superblock, index) = self.core.geometry().split(place.unit);
@@ -637,7 +645,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         if data.is_partial {
             self.core.mark_partial(place.unit);
         }
-        if let Some(old) = self.core.program_allocated(place.unit, data.lpn, data.stamp) {
+        if let Some(old) = self.core.program_allocated(place.unit, stream, data.lpn, data.stamp) {
             self.schemes.on_unit_obsolete(&mut self.core, old);
         }
         if place_in_program + 1 == self.core.shape(superblock).units_per_program {
@@ -659,23 +667,29 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
     }
 
     /// Allocates a programming unit of the host's stream for the merge number `at`, preferably on the die of its partial
-    /// unit, and returns its first unit. If no die has room, first collects superblocks, each in the lane that has the
-    /// most spare units among those with garbage. Returns `None` if no lane has garbage, a collection fails, or a
+    /// unit, and returns its first unit. If no die of its reclaim group has room, first collects superblocks, each in the
+    /// lane that has the most spare units among those with garbage. Returns `None` if no lane has garbage, a collection fails, or a
     /// collection has completed the merge.
     fn place_for_merge(
         &mut self,
         at: usize,
         merges: &mut [Merge],
     ) -> Result<Option<AllocatedUnit>, PowerFails> {
-        let home = self.die_of_unit(merges[at].partial).0;
+        let partial = merges[at].partial;
+        let (home, stream) = (self.die_of_unit(partial).0, self.core.host_stream_of(partial));
+        let group = self.core.place_of(partial).group;
         while !merges[at].is_done {
             let dies = self.core.geometry().dies;
-            let mut dies = (0..dies).map(|step| DieId((home + step) % dies));
-            if let Some(place) = dies.find_map(|die| self.core.allocate_for_flush(die)) {
+            let dies = (0..dies).map(|step| DieId((home + step) % dies));
+            let mut dies =
+                dies.filter(|&die| self.core.ftl().is_in_group(die, group)).collect::<Vec<_>>().into_iter();
+            if let Some(place) = dies.find_map(|die| self.core.allocate_for_flush(die, stream)) {
                 return Ok(Some(place));
             }
-            let lanes = (0..self.core.geometry().lanes).map(LaneId);
-            let Some(lane) = lanes
+            let Some(lane) = self
+                .core
+                .placements()
+                .lanes_of(group)
                 .filter(|&lane| self.core.ftl().has_garbage(lane))
                 .max_by_key(|&lane| (self.core.ftl().spare_units(lane), std::cmp::Reverse(lane.0)))
             else {
@@ -697,7 +711,8 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             // A torn program would destroy the copies of the superblock collected before.
             self.core.end_wordlines_in_recovery(lane);
         }
-        let Some(victim) = self.core.pick_victim(lane) else { return Ok(None) };
+        let Some(picked) = self.core.pick_victim(lane) else { return Ok(None) };
+        let Some(victim) = self.collectable(lane, picked, merges) else { return Ok(None) };
         let stream = self.core.emptying_stream(victim, false);
         let per_program = self.core.first_shape().units_per_program;
         let is_of_victim = |unit: UnitId| self.core.geometry().superblock_of(unit) == victim;
@@ -744,6 +759,31 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         Ok(Some(()))
     }
 
+    /// The superblock that a collection in `lane` empties: `picked`, unless it has the older part of a unit whose data may
+    /// not go where the others go, because it has another placement. Then the full superblock with the fewest valid units
+    /// without such a part.
+    fn collectable(&self, lane: LaneId, picked: SuperblockId, merges: &[Merge]) -> Option<SuperblockId> {
+        let core = &self.core;
+        let is_apart = |victim: SuperblockId| {
+            let stream = core.emptying_stream(victim, false);
+            merges.iter().any(|merge| {
+                let of_partial = core.geometry().superblock_of(merge.partial);
+                !merge.is_done
+                    && core.geometry().superblock_of(merge.older) == victim
+                    && (core.emptying_stream(of_partial, false) != stream
+                        || core.place_of(merge.partial).group != core.placements().group_of(lane))
+            })
+        };
+        if core.placements().is_single() || !is_apart(picked) {
+            return Some(picked);
+        }
+        let superblocks = core.geometry().superblock_ids_of(lane);
+        let full =
+            superblocks.filter(|&superblock| core.superblock(superblock).state == SuperblockState::Full);
+        full.filter(|&superblock| !is_apart(superblock))
+            .min_by_key(|&superblock| (core.valid_units(superblock), superblock.0))
+    }
+
     /// Programs the units that a collection has gathered, if they are as many as a program writes.
     fn program_if_full(
         &mut self,
@@ -771,7 +811,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         let mut next = Some(place);
         for data in batch.drain(..) {
             let place = next.take().expect("a batch is at most a program");
-            next = self.program_in_recovery(place, &data)?;
+            next = self.program_in_recovery(place, stream, &data)?;
         }
         self.pad_in_recovery(next);
         Ok(())

@@ -7,6 +7,7 @@ use crate::base::units::{MS, Span, Time, US};
 use crate::core::testing::{Event, LANE, Setup, fill, next, start, strike};
 use crate::core::{Destination, Maps, Offline, Program, Read};
 use crate::flash::{Stamp, SuperblockState};
+use crate::ftl::placement::Place;
 use crate::ftl::{FlushMethod, StreamId, WearLevelling};
 use crate::host::Trims;
 use crate::probe::NoProbe;
@@ -256,7 +257,8 @@ fn a_suspended_program_ends_on_the_energy_of_a_capacitor() {
     let mut loss = PowerLoss { at: core.now(), energy_j: 1.0, ..PowerLoss::default() };
     let (lpn, sequence) = (Lpn(9), 9);
     let (has_unflushed, is_partial, is_lost) = (true, false, false);
-    let mut dirty = [Dirty { lpn, sequence, has_unflushed, is_partial, is_lost, is_saved: false }];
+    let place = Place::default();
+    let mut dirty = [Dirty { lpn, place, sequence, has_unflushed, is_partial, is_lost, is_saved: false }];
     let means = Means { method: FlushMethod::Plain, at_a_time: 1, spent_j: &|_, _| 0.0, gc: None };
     let mut others = Others::default();
     let mut outage = Outage { core: Offline::new(&mut core), schemes: &mut others, remapped: Vec::new() };
@@ -277,6 +279,7 @@ fn a_flush_writes_as_many_units_as_the_energy_covers() {
         let energy_j = units_of_energy * (210 * US).seconds() + 1e-12;
         let dirty = |lpn: u32| Dirty {
             lpn: Lpn(lpn),
+            place: Place::default(),
             sequence: 10 + u64::from(lpn),
             has_unflushed: true,
             is_partial: false,
@@ -313,6 +316,7 @@ fn a_program_under_way_ends_and_the_unit_of_a_queued_program_is_used_by_the_flus
     let mut loss = PowerLoss { at: core.now(), energy_j: 1.0, ..PowerLoss::default() };
     let mut dirty = [Dirty {
         lpn: Lpn(9),
+        place: Place::default(),
         sequence: 9,
         has_unflushed: true,
         is_partial: false,
@@ -354,23 +358,31 @@ fn recovery_maps_the_unit_with_the_highest_sequence_number_that_is_neither_torn_
     assert_eq!(core.allocate(LANE, StreamId::GC).unwrap().unit, UnitId(7));
 }
 
-/// Streams without a mark cannot be told apart: GC continues in the superblock of the host. The streams of placement 1,
-/// of copybacks and of translation pages continue where they were.
+/// Streams without a mark cannot be told apart: without placement handles, GC continues in the superblock of the host. With
+/// handles, the streams of the host continue where they were, and so do those of copybacks and translation pages.
 #[test]
 fn recovery_knows_the_open_superblock_of_a_stream_by_its_mark_or_its_lpns() {
-    let setup = Setup { placements: 2, copybacks_max: 1, has_demand_map: true, ..Setup::default() };
-    let mut core = setup.core();
-    let placed = core.streams().host(1).unwrap();
-    let streams = [StreamId::HOST, placed, core.streams().named("copyback"), core.streams().named("mapping")];
-    for (stream, lpn) in streams.into_iter().zip([0, 1, 2, 16]) {
-        fill(&mut core, stream, [lpn]);
+    for handles in [1, 2] {
+        let setup = Setup { handles, copybacks_max: 1, has_demand_map: true, ..Setup::default() };
+        let mut core = setup.core();
+        let of_host = core.streams().hosts().to_vec();
+        let others = [core.streams().named("copyback"), core.streams().named("mapping")];
+        for (stream, lpn) in
+            of_host.iter().chain(&others).zip([0, 1, 2].into_iter().take(of_host.len() + 1).chain([16]))
+        {
+            fill(&mut core, *stream, [lpn]);
+        }
+        recover(&mut core, &setup, &Trims::default());
+        let next = |stream: &StreamId| core.ftl().next_unit(LANE, *stream);
+        let known = if handles == 1 { vec![StreamId::GC] } else { of_host };
+        let found: Vec<_> = known.iter().chain(&others).map(next).collect();
+        let expected: Vec<_> =
+            [1, 5, 9, 13].into_iter().take(found.len()).map(|unit| Some(UnitId(unit))).collect();
+        assert_eq!(found, expected, "{handles} handles");
+        let [next_free, opens] = [4 * found.len() as u32, if handles == 1 { 0 } else { 1 }];
+        let opens = [StreamId::HOST, StreamId::GC][opens as usize];
+        assert_eq!(next(&opens), Some(UnitId(next_free)), "{handles} handles: another superblock is opened");
     }
-    recover(&mut core, &setup, &Trims::default());
-    let next = |stream| core.ftl().next_unit(LANE, stream);
-    let [_, placed, copyback, mapping] = streams;
-    let found = [StreamId::GC, placed, copyback, mapping].map(next);
-    assert_eq!(found, [1, 5, 9, 13].map(|unit| Some(UnitId(unit))));
-    assert_eq!(next(StreamId::HOST), Some(UnitId(16)), "the host opens another superblock");
 }
 
 #[test]

@@ -412,7 +412,12 @@ impl Caching {
         settled(core, self.cache.take_slot())
     }
 
-    /// A unit in `slot` has been written with this placement.
+    /// The placement identifier of the newest write of the unit in `slot`.
+    pub(crate) fn placement_of(&self, slot: CacheSlot) -> u16 {
+        self.placements.get(&slot.0).copied().unwrap_or(0)
+    }
+
+    /// A unit in `slot` has been written with this placement identifier.
     #[inline]
     fn note_placement(&mut self, slot: CacheSlot, placement: u16) {
         if placement > 0 {

@@ -268,7 +268,7 @@ impl Caching {
 
 impl<P: Probe> WriteBacks<P> for Caching {
     fn placement(&self, slot: CacheSlot) -> u16 {
-        self.placements.get(&slot.0).copied().unwrap_or(0)
+        self.placement_of(slot)
     }
 
     fn may_gather(&self, core: &Core<P>, host: &Host, slot: CacheSlot) -> bool {

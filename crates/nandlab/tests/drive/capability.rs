@@ -92,7 +92,7 @@ impl Plan {
         for die in (0..geometry.dies).map(DieId) {
             let lanes = die.0 * geometry.lanes_per_die..(die.0 + 1) * geometry.lanes_per_die;
             while lanes.clone().any(|lane| ftl.flush_superblocks(LaneId(lane)) > room) {
-                ftl.take_flush_superblock(array, die).expect("a block is free");
+                ftl.take_flush_superblock(array, die, nandlab::ftl::StreamId::HOST).expect("a block is free");
             }
         }
         drive

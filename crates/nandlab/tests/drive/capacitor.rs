@@ -195,7 +195,8 @@ fn csw_takes_the_first_page_of_every_free_block_of_stacked_cells_before_the_seco
         let mut drive = drive(&csw);
         let (array, ftl) = drive.parts_mut();
         while ftl.flush_superblocks(LaneId(0)) > free {
-            ftl.take_flush_superblock(array, DieId(0)).expect("a block is free");
+            ftl.take_flush_superblock(array, DieId(0), nandlab::ftl::StreamId::HOST)
+                .expect("a block is free");
         }
         for lpn in 0..8 {
             one(&mut drive, Op::Write, lpn * PAGE, PAGE);

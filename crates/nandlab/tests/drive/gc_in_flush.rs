@@ -65,7 +65,7 @@ fn full_drive(sets: &[&str]) -> Drive<Oracle> {
     assert_eq!(valid, [5, 5, 6, 8, 8, 8, 8]);
     // One free block less, as while a job is under way.
     let (array, ftl) = drive.parts_mut();
-    ftl.take_flush_superblock(array, DieId(0)).expect("a block is free");
+    ftl.take_flush_superblock(array, DieId(0), nandlab::ftl::StreamId::HOST).expect("a block is free");
     assert_eq!(drive.ftl().lanes[0].free_superblocks(), 4);
     drive
 }

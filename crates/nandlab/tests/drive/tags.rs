@@ -15,7 +15,8 @@ const PAGE: u64 = 4096;
 
 /// A tiny drive with two placements. Consecutive pages are in the four lanes in turn.
 fn two_placements(settings: &[&str]) -> Spec {
-    Spec { placements: 2, ..spec(TINY, settings) }
+    let of_two = ["placement.handles=2"];
+    spec(TINY, &[&of_two, settings].concat())
 }
 
 fn submit<P: Probe>(drive: &mut Drive<P>, op: Op, lpn: u64, pages: u64, queue: u16, placement: u16) {
@@ -45,7 +46,7 @@ fn writes_with_two_placements_go_to_two_open_superblocks() {
         assert!(a != b, "{settings:?}");
         assert_eq!([2, 3, 4].map(superblock), [a, b, b], "{settings:?}");
         let mark = |superblock: SuperblockId| drive.array().superblock(superblock).mark;
-        assert_eq!([a, b].map(mark), [0, COPYBACKS_MAX + 1]);
+        assert_eq!([a, b].map(mark), [COPYBACKS_MAX + 1, COPYBACKS_MAX + 2]);
         let open = [0, 1].map(|placement| {
             let next = ftl.next_unit(LaneId(0), ftl.streams.host(placement).unwrap());
             geometry.superblock_of(next.unwrap())
@@ -72,16 +73,14 @@ fn without_a_tag_all_writes_go_to_the_first_stream() {
 }
 
 #[test]
-fn a_placement_that_the_drive_does_not_have_is_refused_with_the_remedy() {
-    for (placements, placement, remedy) in [(1, 1, "placement 0"), (2, 2, "a placement from 0 to 1")] {
-        let mut drive = Drive::new(&Spec { placements, ..spec(TINY, &[]) });
-        let tag = Tag { queue: 0, placement };
-        let refused = drive.submit(&request(&drive, Op::Write, 0, PAGE).with_tag(tag)).unwrap_err();
-        assert_eq!(refused, Refused::Placement { placement, placements: placements.into() });
-        let text = format!("the drive has no placement {placement}: submit the request with {remedy}");
-        assert_eq!(refused.to_string(), text);
-        assert_eq!(drive.outstanding(), 0);
-    }
+fn a_drive_without_handles_refuses_a_placement_with_the_remedy() {
+    let mut drive = Drive::new(&spec(TINY, &[]));
+    let tag = Tag { queue: 0, placement: 1 };
+    let refused = drive.submit(&request(&drive, Op::Write, 0, PAGE).with_tag(tag)).unwrap_err();
+    assert_eq!(refused, Refused::Placement { placement: 1 });
+    let text = "the drive has no placement 1: submit the request with placement 0, or set placement.handles";
+    assert_eq!(refused.to_string(), text);
+    assert_eq!(drive.outstanding(), 0);
 }
 
 /// By operation (read, write, TRIM, flush): number and bytes of requests.

@@ -11,6 +11,7 @@ use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
 use nandlab::drive::Drive;
 use nandlab::flash::{Array, Keeps, SuperblockState};
+use nandlab::ftl::placement::Placements;
 use nandlab::ftl::{AllocatedUnit, Config, Ftl, StreamId};
 use nandlab::host::Request;
 
@@ -44,6 +45,7 @@ impl Table {
             victim: gc::make(&spec.gc.victim, context),
             needs: nandlab::drive::spec::superblock_needs(&spec),
             streams: nandlab::drive::spec::streams(&spec),
+            placements: Placements::of(&spec.placement, geometry.lanes),
         };
         let ftl = Ftl::new(config, &geometry, &array);
         Self {

@@ -1600,7 +1600,10 @@ fn wrong_clients_are_errors() {
         ),
         (
             "{ name = \"a\", placement = 1 }",
-            at(3, "placement: the drive has no placement 1: it has 1\n  remedy: set a placement below 1"),
+            at(
+                3,
+                "placement: the drive has no placement 1: it has 1\n  remedy: set a placement below 1, or placement.handles and groups that include it",
+            ),
         ),
         ("{ name = \"a\", start = \"200000d\" }", "run.toml:3: workload.clients[0].start".to_owned()),
     ] {

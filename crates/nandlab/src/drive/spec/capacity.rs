@@ -9,8 +9,7 @@ use super::least;
 use super::streams::StreamSettings;
 use crate::base::geometry::logical_units;
 use crate::ftl::needs::{Demands, GAIN_SUPERBLOCKS, Need, SuperblockNeeds};
-use crate::ftl::streams::StreamSpec;
-use crate::migration::spec::MigrationPolicySpec;
+use crate::ftl::placement::PlacementSpec;
 use crate::spec::{Check, FromVal, Resolved, Rule, Val, show_size};
 use nandlab_base::clients::ClientSpan;
 
@@ -131,6 +130,7 @@ fn units_fit(check: &mut Check<'_>) -> Option<Capacity> {
         return None;
     };
     let lanes: u64 = lane_counts.iter().product();
+    let placement = super::placement::section(check)?;
     let mut capacity = Capacity {
         superblocks_per_lane,
         fewest_superblocks: superblocks_per_lane,
@@ -148,27 +148,13 @@ fn units_fit(check: &mut Check<'_>) -> Option<Capacity> {
             unit_bytes,
             units_per_program: layout.units_per_program,
             logical_units: logical_units(units, op),
-            streams: streams(check, unit_bytes),
+            streams: StreamSettings::of_check(check, unit_bytes as u32)?.streams(),
             flushed_units: flushed_units(check, unit_bytes),
+            groups: placement.groups.into(),
         },
     };
     capacity.fewest_superblocks = capacity.fewest(superblocks_per_lane);
     Some(capacity)
-}
-
-/// The streams of the drive, with units of `unit_bytes` bytes.
-fn streams(check: &Check<'_>, unit_bytes: u64) -> Vec<StreamSpec> {
-    let migration = check.get("migration.policy").map(MigrationPolicySpec::from_val);
-    let settings = StreamSettings {
-        placements: 1,
-        shares_first_superblock: check.is("migration.first_block", "shared"),
-        levels_wear: check.is("ftl.wear_levelling", "static"),
-        has_demand_map: check.is("ftl.map", "demand"),
-        unit_bytes: unit_bytes as u32,
-        copybacks_max: migration.map_or(0, |migration| migration.copybacks_max()),
-        has_combinations: check.is("refresh.policy", "partial"),
-    };
-    settings.streams()
 }
 
 /// Units of the write cache and the write buffer: an emergency flush may have to write all of them. `None` without a
@@ -347,18 +333,27 @@ fn clients_fit(check: &mut Check<'_>, c: &Capacity) -> Option<()> {
                 format!("requests of up to {largest} bytes do not fit into a span of {bytes} bytes");
             check.error_in_list(KEY, i, "size", message, "set smaller requests, or a larger span");
         }
-        let placement = client.field("placement").int();
-        if placement >= PLACEMENTS {
-            let message = format!("the drive has no placement {placement}: it has {PLACEMENTS}");
-            let remedy = format!("set a placement below {PLACEMENTS}");
+        let placements = super::placement::section(check)?;
+        let placement = client.field("placement").int() as u16;
+        if placements.find(placement).is_none() {
+            let PlacementSpec { handles, groups, .. } = placements;
+            let (message, remedy) = if !placements.is_on() {
+                let more = "or placement.handles and groups that include it";
+                (
+                    format!("the drive has no placement {placement}: it has 1"),
+                    format!("set a placement below 1, {more}"),
+                )
+            } else {
+                let groups = if groups > 1 { format!(" and {groups} groups") } else { String::new() };
+                let message =
+                    format!("the drive has no placement {placement}: it has {handles} handles{groups}");
+                (message, "set the identifier of a handle, or more placement.handles".to_owned())
+            };
             check.error_in_list(KEY, i, "placement", message, remedy);
         }
     }
     Some(())
 }
-
-/// The number of placements of a drive; no key sets more yet.
-const PLACEMENTS: u64 = 1;
 
 /// The needs of a mechanism as text for the error; `None` if it needs no superblocks.
 fn need_text(need: &Need) -> Option<String> {

@@ -8,6 +8,7 @@ mod energy;
 mod geometry;
 mod needs;
 mod output;
+mod placement;
 mod precondition;
 mod presets;
 mod reliability;
@@ -28,6 +29,7 @@ pub use crate::flash::{
 use crate::flash::{LayerFactors, Shapes};
 pub use crate::ftl::WearLevelling;
 pub use crate::ftl::allocation::Allocation;
+pub use crate::ftl::placement::{Isolation, Place, PlacementSpec};
 pub use crate::host::spec::{HostSpec, LinkSpec};
 pub use crate::migration::spec::{MigrationPolicySpec, MigrationSpec};
 pub use crate::migration::{CopybackLimitSpec, Occupancy};
@@ -69,8 +71,6 @@ macro_rules! sections {
             $($(#[doc = $doc])* pub $section: $Section,)+
             /// `precondition.map_reads`: units that the workload reads before it writes them are mapped at the start.
             pub map_reads: bool,
-            /// The number of placements that requests may name. No key sets more than 1 yet.
-            pub placements: u16,
         }
 
         impl Spec {
@@ -82,7 +82,6 @@ macro_rules! sections {
                     seed: values.read(SEED.path),
                     $($section: Section::of(values),)+
                     map_reads: values.read(precondition::MAP_READS.path),
-                    placements: 1,
                 }
             }
         }
@@ -95,6 +94,7 @@ sections! {
     host: HostSpec,
     timing: TimingSpec,
     ftl: FtlSpec,
+    placement: PlacementSpec,
     gc: GcSpec,
     ecc: EccSpec,
     reliability: ReliabilitySpec,
@@ -198,6 +198,7 @@ const RULES: &[&[Rule]] = &[
     refresh::spec::RULES,
     crate::reclaim::spec::RULES,
     units::RULES,
+    placement::RULES,
     capacity::RULES,
 ];
 

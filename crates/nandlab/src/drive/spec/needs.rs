@@ -10,7 +10,8 @@ use crate::ftl::streams::StreamSpec;
 /// The streams of a spec's drive.
 pub fn streams(spec: &Spec) -> Vec<StreamSpec> {
     let settings = StreamSettings {
-        placements: spec.placements,
+        handles: spec.placement.handles,
+        persistent: spec.placement.persistent_bits(),
         shares_first_superblock: spec.migration.shares_first_block(),
         levels_wear: spec.ftl.wear_levelling == WearLevelling::Static,
         has_demand_map: matches!(spec.ftl.map, MapSpec::Demand { .. }),
@@ -38,6 +39,7 @@ pub fn demands(spec: &Spec) -> Demands {
         units_per_program: shape.units_per_program.into(),
         logical_units: geometry.logical_units.into(),
         streams: streams(spec),
+        groups: spec.placement.groups.into(),
         flushed_units: has_capacitor.then(|| (spec.cache.size_bytes + spec.ftl.buffer_bytes) / unit_bytes),
     }
 }

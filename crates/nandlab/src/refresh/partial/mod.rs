@@ -241,7 +241,7 @@ impl Partial {
         stream: StreamId,
     ) -> bool {
         self.look_at_free_superblocks(core);
-        let is_plain = stream == StreamId::GC && !core.flash().rare(superblock).is_refreshed_partially;
+        let is_plain = core.streams().is_gc(stream) && !core.flash().rare(superblock).is_refreshed_partially;
         let has_space = self.is_on && !core.is_short(core.geometry().lane_of(superblock));
         self.stats.blocks_while_off += u64::from(is_plain && !has_space);
         is_plain && has_space && core.state().is_charged

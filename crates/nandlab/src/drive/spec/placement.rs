@@ -1,0 +1,107 @@
+//! Rules on `[placement]`.
+
+use super::streams::StreamSettings;
+use super::units::layout;
+use crate::ftl::STREAMS_MAX;
+use crate::ftl::placement::{ISOLATION, Isolation, PlacementSpec, isolations};
+use crate::spec::{Check, Listed, Rule, Val};
+
+const HANDLES: &str = "placement.handles";
+const GROUPS: &str = "placement.groups";
+
+pub(super) const RULES: &[Rule] = &[isolation, groups, first_block, streams];
+
+/// The section, by values that are not checked yet; `None` if one of them could not be read.
+pub(super) fn section(check: &Check<'_>) -> Option<PlacementSpec> {
+    Some(PlacementSpec {
+        handles: check.int(HANDLES)? as u16,
+        groups: check.int(GROUPS)? as u16,
+        isolation: isolations(check.get(ISOLATION)?),
+        reclaim_unit: check.int("placement.reclaim_unit")? as u32,
+    })
+}
+
+/// Each item is an isolation, and a list has one for each handle. Without a second handle isolation has no effect.
+fn isolation(check: &mut Check<'_>) -> Option<()> {
+    let handles = check.int(HANDLES)?;
+    if let Val::List(items) = check.get(ISOLATION)? {
+        let names: Vec<&str> = Isolation::ALL.iter().map(|isolation| isolation.name()).collect();
+        if let Some(item) = items.iter().map(Val::text).find(|item| !names.contains(item)) {
+            let message = format!("expected \"{}\", found \"{item}\"", names.join("\" or \""));
+            check.error(&[ISOLATION], message, format!("set \"{}\" for each handle", names.join("\" or \"")));
+            return None;
+        }
+        if items.len() as u64 != handles {
+            let message = format!("{} isolations for {handles} handles", items.len());
+            let remedy = format!("write one for each handle, or set {HANDLES} = {}", items.len().max(1));
+            check.error(&[ISOLATION, HANDLES], message, remedy);
+            return None;
+        }
+    }
+    if handles == 1 && section(check)?.persistent_bits() != 0 {
+        let message =
+            format!("\"persistent\" has no effect with {HANDLES} = 1: all data is that of one handle");
+        check.error(
+            &[ISOLATION, HANDLES],
+            message,
+            format!("set {HANDLES} above 1, or leave out {ISOLATION}"),
+        );
+    }
+    Some(())
+}
+
+/// A group is as many whole dies as another. The handle chooses the group, so the lane cannot follow from the LPN.
+fn groups(check: &mut Check<'_>) -> Option<()> {
+    let groups = check.int(GROUPS)?;
+    if groups == 1 {
+        return None;
+    }
+    let counts = ["drive.channels", "drive.chips_per_channel", "drive.dies_per_chip"];
+    let dies = counts.iter().map(|key| check.int(key)).product::<Option<u64>>()?;
+    if layout(check)?.dies_per_lane > 1 {
+        let message = "a superblock of all dies is in every reclaim group";
+        let remedy = format!("set ftl.superblock = \"die\" or \"plane\", or {GROUPS} = 1");
+        check.error(&[GROUPS, "ftl.superblock"], message, remedy);
+    } else if !dies.is_multiple_of(groups) {
+        let message = format!("{dies} dies are not {groups} reclaim groups of as many dies each");
+        let fewer = (1..groups).rev().find(|&fewer| dies.is_multiple_of(fewer)).unwrap_or(1);
+        let remedy = format!("set {GROUPS} = {fewer}, or a multiple of {groups} dies");
+        check.error(&[GROUPS, counts[0], counts[1], counts[2]], message, remedy);
+    } else if !check.is("ftl.allocation", "dynamic") {
+        let message =
+            "the placement of a write chooses its reclaim group, so its plane cannot follow from its address";
+        let remedy = format!("set ftl.allocation = \"dynamic\", or {GROUPS} = 1");
+        check.error(&[GROUPS, "ftl.allocation"], message, remedy);
+    }
+    Some(())
+}
+
+/// GC cannot share the open superblock of the host and keep its data apart.
+fn first_block(check: &mut Check<'_>) -> Option<()> {
+    const KEY: &str = "migration.first_block";
+    if section(check)?.is_on() && check.is(KEY, "shared") {
+        let message =
+            "a first block that GC shares with the host mixes the data that placement handles keep apart";
+        let remedy = format!("set {KEY} = \"own\", or leave out [placement]");
+        check.error(&[KEY, HANDLES, GROUPS, "placement.reclaim_unit"], message, remedy);
+    }
+    Some(())
+}
+
+/// A drive has a bounded number of streams.
+fn streams(check: &mut Check<'_>) -> Option<()> {
+    // What a unit has of bytes does not change the number of streams.
+    let count = StreamSettings::of_check(check, 1)?.streams().len();
+    if count > STREAMS_MAX {
+        let over = count - STREAMS_MAX;
+        let message = format!(
+            "the handles and the other streams of the drive would have {count} open blocks in a plane, of which it can \
+             have {STREAMS_MAX}"
+        );
+        let remedy = format!(
+            "set {HANDLES} to {over} fewer, or \"initial\" for {over} handles more, or a smaller migration.policy limit"
+        );
+        check.error(&[ISOLATION, HANDLES, "migration.policy"], message, remedy);
+    }
+    Some(())
+}
