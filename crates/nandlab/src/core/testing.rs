@@ -172,6 +172,7 @@ impl Setup {
             unit_bytes: self.unit_bytes,
             copybacks_max: self.copybacks_max,
             has_combinations: self.has_combinations,
+            added: crate::host::AddedStreams::default(),
         };
         let needs = SuperblockNeeds::new(&Demands {
             lanes: self.lanes.into(),

@@ -242,7 +242,7 @@ impl<P: Probe> Drive<P> {
                     ..Host::new(&spec.host, spec.power.cut_after_requests, spec.gc.idle_after_ns, &core)
                 },
                 map: build::mapping(spec, &policies, &core),
-                writes: Writes::new(&core),
+                writes: Writes { classes: policies.streams(spec, core.geometry()), ..Writes::new(&core) },
             },
             losses: Losses::default(),
             schemes,

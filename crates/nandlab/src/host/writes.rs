@@ -1,7 +1,9 @@
 //! The allocation of units to writes of the host and of the write cache, and the writes that wait for room.
 
+use super::streams::Classes;
 use super::{Counters, FailReason, Host};
 use crate::base::geometry::{CacheSlot, LaneId, Lpn};
+use crate::base::policy::{PolicyFault, PolicySlot};
 use crate::base::state::state;
 use crate::core::{
     Core, Destination, Map, Maps, Mechanism, Offline, Program, Queue, Rest, STILL_WAITS, Waiter, Wake, Wants,
@@ -40,6 +42,18 @@ pub(crate) struct Writes {
     /// while a write or a translation page waits for room.
     pub(crate) erases_in_vain: u64,
     pub(crate) counters: Counters,
+    /// The policy that divides the writes with placement handle 0; `None`: they share a stream.
+    pub(crate) classes: Option<Classes>,
+}
+
+/// Where a write goes.
+#[derive(Clone, Copy)]
+struct Target {
+    stream: StreamId,
+    /// The reclaim group.
+    group: u16,
+    /// The class, if a policy has told the write to one.
+    class: Option<u8>,
 }
 
 impl<P: Probe> Mechanism<P> for Writes {
@@ -63,6 +77,7 @@ impl Writes {
             count: 0,
             erases_in_vain: 0,
             counters: Counters::default(),
+            classes: None,
         }
     }
 
@@ -80,14 +95,15 @@ impl Writes {
         if self.ends_if_dropped(core, cache.as_deref(), owner) {
             return;
         }
-        let (stream, group) = Self::stream_of(core, host, cache.as_deref(), owner);
+        let target = self.target_of(core, host, cache.as_deref(), owner, lpn);
+        let Target { stream, group, .. } = target;
         let lane = self.lane_for(core, lpn, stream, group);
         let list = self.list_of(core, lane, group);
         if self.lists[list].is_empty()
             && let Some(lane) = lane
             && let Some(unit) = core.allocate(lane, stream)
         {
-            self.program_in(core, host, map, cache, (owner, lpn), (unit, stream));
+            self.program_in(core, host, map, cache, (owner, lpn), (unit, target));
             return;
         }
         let is_first = self.lists[list].is_empty();
@@ -121,24 +137,45 @@ impl Writes {
         }
     }
 
-    /// The stream and the reclaim group to which a write of `owner` goes: those of its placement.
+    /// The stream and the reclaim group to which a write of `owner` goes: those of its placement or, with handle 0, the
+    /// stream of its class.
     #[inline(always)]
-    fn stream_of<P: Probe>(
-        core: &Core<P>,
+    fn target_of<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
         host: &Host,
         cache: Option<&impl WriteBacks<P>>,
         owner: Owner,
-    ) -> (StreamId, u16) {
-        if core.placements().is_single() {
-            return (StreamId::HOST, 0);
+        lpn: Lpn,
+    ) -> Target {
+        let mut target = Target { stream: StreamId::HOST, group: 0, class: None };
+        if !core.placements().is_single() {
+            let placement = match owner {
+                Owner::Request(id) => host.requests.request(id).tag.placement,
+                Owner::CacheUnit(slot) => cache.map_or(0, |cache| cache.placement(slot)),
+                _ => 0,
+            };
+            let place = core.placements().place(placement);
+            target.stream = core.streams().hosts()[usize::from(place.handle)];
+            target.group = place.group;
         }
-        let placement = match owner {
-            Owner::Request(id) => host.requests.request(id).tag.placement,
-            Owner::CacheUnit(slot) => cache.map_or(0, |cache| cache.placement(slot)),
-            _ => 0,
-        };
-        let place = core.placements().place(placement);
-        (core.streams().hosts()[usize::from(place.handle)], place.group)
+        if self.classes.is_some() && target.stream == StreamId::HOST {
+            self.classify(core, &mut target, lpn);
+        }
+        target
+    }
+
+    /// Asks the policy of `ftl.streams` for the class of a write.
+    #[inline(never)]
+    fn classify<P: Probe>(&mut self, core: &mut Core<P>, target: &mut Target, lpn: Lpn) {
+        let Some(classes) = &mut self.classes else { return };
+        match classes.class(lpn) {
+            Ok(class) => {
+                target.stream = core.streams().of_class(class);
+                target.class = Some(class);
+            }
+            Err(error) => core.fail_policy(PolicyFault { slot: PolicySlot::Streams, lane: None, error }),
+        }
     }
 
     /// The lane for a write of `lpn` to `stream`; `None` when dynamic allocation finds no lane with room.
@@ -172,8 +209,13 @@ impl Writes {
         map: &mut impl Map<P>,
         cache: Option<&mut impl WriteBacks<P>>,
         (asked_by, lpn): (Owner, Lpn),
-        (allocated, stream): (AllocatedUnit, StreamId),
+        (allocated, target): (AllocatedUnit, Target),
     ) {
+        if let (Some(class), Some(classes)) = (target.class, &mut self.classes) {
+            let superblock = core.geometry().superblock_of(allocated.unit);
+            classes.on_written(lpn, class, superblock, allocated.opened);
+        }
+        let stream = target.stream;
         let owner = host.buffered_owner(asked_by, lpn, allocated.unit);
         let (cause, sequence, is_lost) = if let Owner::CacheUnit(slot) = owner {
             let cache = cache.expect("the drive has a write cache");
@@ -221,7 +263,8 @@ impl Writes {
                 self.remove_first(core, list);
                 continue;
             }
-            let (stream, group) = Self::stream_of(core, host, cache.as_deref(), owner);
+            let target = self.target_of(core, host, cache.as_deref(), owner, lpn);
+            let Target { stream, group, .. } = target;
             let Some(lane) = self.lane_for(core, lpn, stream, group) else { return };
             let now_in = self.list_of(core, Some(lane), group);
             if now_in != list {
@@ -233,7 +276,7 @@ impl Writes {
             }
             let Some(unit) = core.allocate(lane, stream) else { return };
             self.remove_first(core, list);
-            self.program_in(core, host, map, cache.as_deref_mut(), (owner, lpn), (unit, stream));
+            self.program_in(core, host, map, cache.as_deref_mut(), (owner, lpn), (unit, target));
         }
     }
 
@@ -286,4 +329,4 @@ impl Writes {
     }
 }
 
-state! { Writes { lists, count, erases_in_vain, counters } }
+state! { Writes { lists, count, erases_in_vain, counters } parts { classes } }

@@ -18,6 +18,7 @@ pub fn streams(spec: &Spec) -> Vec<StreamSpec> {
         unit_bytes: spec.geometry().unit_bytes,
         copybacks_max: spec.migration.policy.copybacks_max(),
         has_combinations: spec.refresh.policy.partial().is_some(),
+        added: spec.ftl.streams.added,
     };
     settings.streams()
 }

@@ -1,6 +1,7 @@
 //! The streams of a drive: each mechanism declares its own.
 
 use crate::ftl::streams::StreamSpec;
+use crate::host::{self, AddedStreams};
 use crate::migration::spec::MigrationPolicySpec;
 use crate::spec::{Check, FromVal};
 use crate::{background, demand_map, migration, refresh};
@@ -24,6 +25,8 @@ pub(crate) struct StreamSettings {
     pub(crate) copybacks_max: u8,
     /// Whether partial refresh writes combination pages.
     pub(crate) has_combinations: bool,
+    /// The streams that `ftl.streams` adds.
+    pub(crate) added: AddedStreams,
 }
 
 impl StreamSettings {
@@ -41,6 +44,7 @@ impl StreamSettings {
             unit_bytes,
             copybacks_max: migration.map_or(0, |migration| migration.copybacks_max()),
             has_combinations: check.is("refresh.policy", "partial"),
+            added: check.get("ftl.streams").map_or_else(AddedStreams::default, host::spec::added),
         })
     }
 
@@ -57,6 +61,8 @@ impl StreamSettings {
         // If GC mixes the data of no handles, its first stream is that of handle 0.
         let is_mixed = self.handles == 1 || self.persistent.count_ones() < self.handles.into();
         streams.extend(own.filter(|&handle| is_mixed || handle > 0).map(StreamSpec::gc_of));
+        streams.extend((1..=self.added.classes).map(StreamSpec::class));
+        streams.extend(self.added.has_gc.then(StreamSpec::gc_of_class));
         streams
     }
 }
