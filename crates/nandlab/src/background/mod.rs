@@ -393,6 +393,7 @@ impl Background {
         if let Some(pacing) = &mut self.pacing {
             pacing.on_victim(lane, valid);
         }
+        core.begin_unit(victim);
         let job = NextJob::emptying(victim, Cause::Gc, is_urgent);
         self.start_job(core, path, schemes, lane, job);
         true

@@ -190,6 +190,9 @@ pub(crate) struct Core<P: Probe> {
     operations: Operations,
     /// What is counted by placement handle; `None` without handles.
     placement: Option<Box<PlacementStats>>,
+    /// Superblocks that the host fills no further, with the number of their units that are allocated: each is closed when
+    /// these have been programmed.
+    abandoned: Vec<(SuperblockId, u32)>,
     /// The class of the operations of refresh.
     refresh_class: Class,
     pub(crate) probe: P,
@@ -253,6 +256,7 @@ impl<P: Probe> Core<P> {
             sequence: 0,
             operations: Operations::default(),
             placement: placements.is_on().then(|| Box::new(PlacementStats::new(&placements))),
+            abandoned: Vec::new(),
             refresh_class: config.refresh_class,
             physics: Physics {
                 ecc,
@@ -378,7 +382,7 @@ state! {
 state! {
     Core<P> where [P: Probe] {
         now, array, ftl, device, pool, agenda, gathering, waiters, wakes, state, room, physics, levels, read_counts, parts,
-        sequence, operations,
+        sequence, operations, abandoned,
     }
     parts { placement }
     fixed { geometry, end, inside, has_unit_state, refresh_class, probe }

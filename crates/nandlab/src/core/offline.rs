@@ -242,7 +242,11 @@ impl<'a, P: Probe> Offline<'a, P> {
             programmed if programmed == units => SuperblockState::Full,
             _ => SuperblockState::Open,
         };
-        state.state
+        let state = state.state;
+        if state == SuperblockState::Free {
+            core.array.set_reclaim_unit(superblock, 0);
+        }
+        state
     }
 
     /// Makes an open superblock full from now on: the rest of its units stay erased. The lists of its lane are rebuilt
@@ -315,6 +319,7 @@ impl<'a, P: Probe> Offline<'a, P> {
     pub(crate) fn forget_ram(&mut self, fresh: Ftl) -> Ftl {
         let core = &mut *self.0;
         core.pool.clear();
+        core.abandoned.clear();
         core.gathering.forget();
         core.waiters.clear();
         core.wakes.clear();
@@ -355,6 +360,28 @@ impl<'a, P: Probe> Offline<'a, P> {
         }
         core.ftl.remap(&mut core.array, lpn, unit);
         true
+    }
+
+    /// Gives a unit of a loaded superblock the placement handle of its data.
+    pub(crate) fn set_handle(&mut self, unit: UnitId, handle: u8) {
+        self.0.array.set_handle(unit, handle);
+    }
+
+    /// Gives a loaded superblock its reclaim unit.
+    pub(crate) fn set_reclaim_unit(&mut self, superblock: SuperblockId, number: u32) {
+        self.0.array.set_reclaim_unit(superblock, number);
+    }
+
+    /// A loaded superblock is of a drive without placement handles: its data is that of handle 0. Where GC keeps the data of
+    /// this handle by itself, the superblock gets the mark of the host's with this handle.
+    pub(crate) fn make_of_handle_0(&mut self, superblock: SuperblockId) {
+        let core = &mut *self.0;
+        let (mark, is_of_host) =
+            (core.ftl.streams.spec(StreamId::HOST).mark, core.has_data_of_host(superblock));
+        let of_superblock = core.array.superblock_mut(superblock);
+        if is_of_host && core.ftl.streams.handles_in(of_superblock.mark) & 1 == 0 {
+            of_superblock.mark = mark;
+        }
     }
 
     /// By superblock, adds P/E cycles without an erase.
@@ -418,6 +445,7 @@ impl<'a, P: Probe> Offline<'a, P> {
         if moved > core.stream_room(lane, stream) {
             return None;
         }
+        core.begin_unit(victim);
         core.begin_emptying(victim);
         let mut index = 0;
         while let Some(next) = self.ftl.next_valid(victim, index) {

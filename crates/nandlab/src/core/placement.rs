@@ -239,6 +239,107 @@ impl<P: Probe> Core<P> {
         }
     }
 
+    /// A stream has opened a superblock, with this unit.
+    #[inline(always)]
+    pub(super) fn count_opened(&mut self, unit: UnitId, stream: Option<StreamId>) {
+        if self.placement.is_some()
+            && let Some(stream) = stream
+        {
+            self.count_unit_begun(unit, stream);
+        }
+    }
+
+    #[inline(never)]
+    fn count_unit_begun(&mut self, unit: UnitId, stream: StreamId) {
+        let Some(handle) = self.ftl.streams.handle_of(stream) else { return };
+        let lane = self.geometry.lane_of(self.geometry.superblock_of(unit));
+        if self.ftl.superblocks_left_in_unit(lane, stream) + 1 == self.ftl.superblocks_of_unit() {
+            let place = Place { group: self.placements().group_of(lane), handle };
+            let number = self.placements().number(place);
+            if let Some(stats) = &mut self.placement {
+                stats.by_place[number].reclaim_units += 1;
+            }
+        }
+    }
+
+    /// GC empties the reclaim unit of `victim`.
+    #[inline]
+    pub(crate) fn begin_unit(&mut self, victim: SuperblockId) {
+        if let Some((stream, left)) = self.ftl.begin_unit(&mut self.array, victim)
+            && let Some(handle) = self.ftl.streams.handle_of(stream)
+        {
+            self.on_unit_left(EventKind::HandleModified, self.geometry.lane_of(victim), handle, left.into());
+        }
+    }
+
+    /// A superblock with `left` units left is closed early. If the host fills it, the handle goes on in another unit.
+    pub(super) fn on_superblock_left(&mut self, why: EventKind, superblock: SuperblockId, left: u32) {
+        if self.placement.is_none() {
+            return;
+        }
+        let (lane, mark) = (self.geometry.lane_of(superblock), self.array.superblock(superblock).mark);
+        let is_filled = |stream: &&StreamId| self.ftl.streams.spec(**stream).mark == mark;
+        if let Some(&stream) = self.ftl.streams.hosts().iter().find(is_filled)
+            && let Some(handle) = self.ftl.streams.handle_of(stream)
+        {
+            self.ftl.end_unit(lane, stream);
+            self.on_unit_left(why, lane, handle, left.into());
+        }
+    }
+
+    /// Recovery closes a superblock that is not full. If the host has filled it, the handle goes on in another unit.
+    pub(crate) fn on_reset(&mut self, superblock: SuperblockId) {
+        let left = self.shape(superblock).units - self.array.superblock(superblock).programmed;
+        if self.placements().handles > 1 {
+            self.on_superblock_left(EventKind::ControllerReset, superblock, left);
+        }
+    }
+
+    /// The units that a handle of a reclaim group can still write to its present reclaim unit in each of its lanes (NVMe's
+    /// RUAMW). A lane in which the handle has no unit open has a whole one.
+    pub(crate) fn available_units(&self, place: Place) -> u64 {
+        let stream = self.ftl.streams.hosts()[usize::from(place.handle)];
+        let units = self.first_shape().units;
+        let of_lane = |lane: LaneId| {
+            let (open, further) =
+                (self.ftl.units_open(lane, stream), self.ftl.superblocks_left_in_unit(lane, stream));
+            let superblocks = if open + further == 0 { self.ftl.superblocks_of_unit() } else { further };
+            u64::from(open) + u64::from(superblocks) * u64::from(units)
+        };
+        self.placements().lanes_of(place.group).map(of_lane).sum()
+    }
+
+    /// The host lets a handle go on in new reclaim units (NVMe's Reclaim Unit Handle Update).
+    pub(crate) fn update_handle(&mut self, place: Place) {
+        let stream = self.ftl.streams.hosts()[usize::from(place.handle)];
+        let mut left = 0;
+        for lane in self.placements().lanes_of(place.group) {
+            self.close_program(lane, stream);
+            left += u64::from(self.ftl.superblocks_left_in_unit(lane, stream))
+                * u64::from(self.first_shape().units);
+            self.ftl.end_unit(lane, stream);
+            if let Some((superblock, allocated)) = self.ftl.abandon_open(lane, stream) {
+                left += u64::from(self.shape(superblock).units - allocated);
+                self.abandoned.push((superblock, allocated));
+                self.close_abandoned(superblock);
+            }
+        }
+        if left > 0 {
+            self.note(EventKind::UnitNotFull, self.placements().identifier(place), Lpn(0), left);
+        }
+    }
+
+    /// A unit of `superblock` has been programmed: closes the superblock if the host has abandoned it, and all its allocated
+    /// units are programmed now.
+    #[cold]
+    pub(super) fn close_abandoned(&mut self, superblock: SuperblockId) {
+        let Some(at) = self.abandoned.iter().position(|&(of, _)| of == superblock) else { return };
+        if self.array.are_programmed(superblock, self.abandoned[at].1) {
+            self.abandoned.swap_remove(at);
+            self.close_early(superblock);
+        }
+    }
+
     /// The program or the copyback of a unit has ended.
     #[inline(always)]
     pub(super) fn count_placed(&mut self, done: &Transaction) {
@@ -334,9 +435,9 @@ impl<P: Probe> Core<P> {
     }
 
     /// A handle goes on in another reclaim unit of a lane, though `left` units of the present one are left.
-    pub(crate) fn on_unit_left(&mut self, kind: EventKind, lane: LaneId, handle: u16, left: u32) {
+    pub(crate) fn on_unit_left(&mut self, kind: EventKind, lane: LaneId, handle: u16, left: u64) {
         let place = Place { group: self.placements().group_of(lane), handle };
-        self.note(kind, self.placements().identifier(place), Lpn(0), left.into());
+        self.note(kind, self.placements().identifier(place), Lpn(0), left);
     }
 
     /// The valid units of a superblock are going to be moved.

@@ -106,6 +106,9 @@ impl<P: Probe> Core<P> {
             None => self.enqueue(slot),
         }
         // Jobs send no wake: a job begins only if there is room for the superblocks that it opens.
+        if opened {
+            self.count_opened(unit, stream);
+        }
         if opened && !matches!(owner, Owner::Job(_)) {
             let lane = self.geometry.lane_of(self.geometry.superblock_of(unit));
             self.keep_dies(lane, order);
@@ -325,6 +328,9 @@ impl<P: Probe> Core<P> {
         }
         self.read_counts.reset(done.unit);
         self.count_placed(done);
+        if !self.abandoned.is_empty() {
+            self.close_abandoned(superblock);
+        }
         Programmed { is_first, is_closed }
     }
 

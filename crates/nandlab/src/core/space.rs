@@ -19,6 +19,7 @@
 //! (`Ftl::host_spare_units`): the units that are not valid, less the reserve and less one superblock for each internal
 //! stream.
 
+use super::placement::EventKind;
 use super::{Core, Queued, VictimTimes, Wake};
 use crate::base::geometry::{LaneId, SuperblockId, UnitId};
 use crate::base::state::{state, value};
@@ -504,7 +505,7 @@ impl<P: Probe> Core<P> {
         if self.ftl.allocator.is_static() && of_one(lane) {
             return true;
         }
-        let mut lanes = (0..self.geometry.lanes).map(LaneId);
+        let mut lanes = self.placements().lanes_of(self.placements().group_of(lane));
         (!self.ftl.allocator.is_static() || self.room.has_displaced)
             && lanes.clone().all(|lane| self.is_spent(lane))
             && lanes.any(|lane| self.has_worn_superblocks(lane))
@@ -599,11 +600,13 @@ impl<P: Probe> Core<P> {
         others.max_by_key(|&other| (has_room(self, other), spare(other), other.0)).unwrap_or(lane)
     }
 
-    /// Closes an open superblock early; returns `false` if the superblock cannot be closed because programs in it are
+    /// Closes an open superblock early, which is an event of this kind if the host fills it; returns `false` if the superblock cannot be closed because programs in it are
     /// under way. Only for a lane without a job.
-    pub(crate) fn close_open(&mut self, lane: LaneId, superblock: SuperblockId) -> bool {
+    pub(crate) fn close_open(&mut self, lane: LaneId, superblock: SuperblockId, why: EventKind) -> bool {
+        let left = self.shape(superblock).units - self.array.superblock(superblock).programmed;
         let is_left = self.ftl.leave_open_superblock(&self.array, lane, superblock);
         if is_left {
+            self.on_superblock_left(why, superblock, left);
             self.close_early(superblock);
         } else if self
             .gathering_of_jobs(lane)

@@ -18,6 +18,8 @@ pub enum Failure {
     Shortage {
         /// The lane without room.
         lane: LaneId,
+        /// The reclaim group of the lane, on a drive with several.
+        group: Option<u16>,
         /// Free superblocks of the lane.
         free: u32,
         /// Free superblocks of the lane that host writes may not take.
@@ -71,11 +73,14 @@ pub enum Failure {
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Shortage { lane, free, reserve, valid, valid_max } => write!(
+            Self::Shortage { lane, group, free, reserve, valid, valid_max } => write!(
                 f,
-                "a write waits for lane {}, where GC can gain no unit: expected more than {reserve} free superblocks, \
+                "a write waits for lane {}{}, where GC can gain no unit: expected more than {reserve} free superblocks, \
                  found {free}; expected at most {valid_max} valid units, found {valid}",
-                lane.0
+                lane.0,
+                group.map_or_else(String::new, |group| format!(
+                    " (reclaim group {group}, from which no data leaves)"
+                ))
             ),
             Self::InVain { erases } => {
                 write!(f, "GC has erased {erases} superblocks, but no waiting host unit has got room")
@@ -171,8 +176,10 @@ impl<P: Probe> Drive<P> {
         let ftl = self.core.ftl();
         let state = &ftl.lanes[lane.index()];
         let needed = ftl.needs.superblocks() * ftl.needs.units_per_superblock;
+        let placements = self.core.placements();
         Failure::Shortage {
             lane,
+            group: (placements.groups > 1).then(|| placements.group_of(lane)),
             free: state.free.len(),
             reserve: ftl.reserve_superblocks,
             valid: state.valid,

@@ -18,6 +18,7 @@ mod preconditioned;
 mod reads;
 mod recovery;
 mod requests;
+mod saved_placement;
 mod series;
 mod snapshot;
 pub mod spec;
@@ -242,7 +243,7 @@ impl<P: Probe> Drive<P> {
                     ..Host::new(&spec.host, spec.power.cut_after_requests, spec.gc.idle_after_ns, &core)
                 },
                 map: build::mapping(spec, &policies, &core),
-                writes: Writes { classes: policies.streams(spec, core.geometry()), ..Writes::new(&core) },
+                writes: Writes::new(&core).divided_by(policies.streams(spec, core.geometry())),
             },
             losses: Losses::default(),
             schemes,

@@ -91,7 +91,8 @@ impl<P: Probe> Drive<P> {
 
     /// Fills a share `used` of `drive.blocks_per_plane` superblocks of every lane, rounded down to whole superblocks. A
     /// share `valid` of the filled units, at random places, is valid, but not more units than the drive has logical
-    /// units. The valid units have the lowest LPNs, so that a workload that starts at address 0 finds data.
+    /// units. The valid units have the lowest LPNs, so that a workload that starts at address 0 finds data; with several
+    /// reclaim groups those of each group's share of the LPNs.
     fn fill(&mut self, used: f64, valid: f64, order: FillOrder, watch: Watch) -> bool {
         let mut stream = Stream::new(self.spec.seed, "precondition");
         let (lanes, units_per_superblock) = (self.core.geometry().lanes, self.core.first_shape().units);
@@ -102,6 +103,8 @@ impl<P: Probe> Drive<P> {
         // Consecutive pages of LPNs go to all lanes in turn, so the pages of a lane have the same residue modulo the
         // number of lanes.
         let per_page = self.core.geometry().units_per_page;
+        let placements = *self.core.placements();
+        let pages = self.core.geometry().logical_units.div_ceil(per_page);
         let mut residues = vec![0; lanes as usize];
         for residue in 0..lanes {
             residues[self.core.home(Lpn(residue * per_page)).index()] = residue;
@@ -112,8 +115,14 @@ impl<P: Probe> Drive<P> {
                 return false;
             }
             lpns.clear();
-            let of_lane = (residues[lane.index()]..mapped.div_ceil(per_page)).step_by(lanes as usize);
-            lpns.extend(of_lane.flat_map(|page| page * per_page..mapped.min((page + 1) * per_page)));
+            // Those of each reclaim group begin at its share of the LPNs.
+            let (group, groups) = (placements.group_of(lane), u32::from(placements.groups));
+            let first = placements.first_of(group, pages);
+            let end =
+                (first * per_page + mapped / groups).min(placements.first_of(group + 1, pages) * per_page);
+            let of_lane = first + residues[lane.index()] % (lanes / groups)..end.div_ceil(per_page);
+            let of_lane = of_lane.step_by((lanes / groups) as usize);
+            lpns.extend(of_lane.flat_map(|page| page * per_page..end.min((page + 1) * per_page)));
             // LPNs are taken from the end of the list.
             match order {
                 FillOrder::Sequential => lpns.reverse(),
@@ -208,7 +217,9 @@ impl<P: Probe> Drive<P> {
         );
         let mut moved = 0;
         let placements = *self.core.placements();
-        let group = placements.group_of(self.core.home(lpn));
+        let per_page = self.core.geometry().units_per_page;
+        let pages = self.core.geometry().logical_units.div_ceil(per_page);
+        let group = placements.group_of_number(lpn.0 / per_page, pages);
         let lane = loop {
             let lane = self.core.choose_lane(lpn, StreamId::HOST, group);
             if let Some(lane) = lane.filter(|&lane| self.core.ftl().has_room(lane, StreamId::HOST)) {

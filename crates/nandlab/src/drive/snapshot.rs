@@ -11,6 +11,7 @@
 //! |---|---|
 //! | `drive` | the geometry and the settings on which the state depends; the sequence number |
 //! | those of mechanisms | see [`Mechanism::save`]; in the order of the list of mechanisms |
+//! | `placement` | on a drive with placement handles: see `drive/saved_placement.rs` |
 //! | `superblocks` | the superblocks and their units |
 //! | `lanes` | the open superblocks |
 //!
@@ -158,6 +159,7 @@ impl<P: Probe> Drive<P> {
         self.may_save()?;
         let mut sections = Vec::new();
         each_mechanism!(&self, |mechanism| sections.extend(mechanism.save(&self.core)));
+        sections.extend(self.save_placement());
         let mut out = SectionWriter::new(out, sections.len() + 3)?;
         let fingerprint = self.fingerprint();
         out.begin(DRIVE, 8 * (fingerprint.len() as u64 + 1))?;
@@ -243,6 +245,7 @@ impl<P: Probe> Drive<P> {
         let sequence = input.get()?;
         let mut sections = input.before(SUPERBLOCKS)?;
         each_mechanism!(&mut self, |mechanism| load_mechanism(mechanism, &self.core, &mut sections)?);
+        let placement = self.take_placement(&mut sections)?;
         if let Some(section) = sections.first() {
             return Err(SnapshotError::UnknownSection(section.name()));
         }
@@ -289,6 +292,7 @@ impl<P: Probe> Drive<P> {
                 closed.push(id);
             }
         }
+        self.load_placement(placement)?;
         input.begin(LANES)?;
         for lane in (0..self.core.geometry().lanes).map(LaneId) {
             // By the number of the stream, as in `Lane::open_superblocks`: 1 + the next unit, or 0.

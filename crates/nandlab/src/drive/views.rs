@@ -144,6 +144,27 @@ impl<P: Probe> Drive<P> {
         }
     }
 
+    /// The bytes that a placement handle can still write to its present reclaim unit, in all lanes of its reclaim group
+    /// together (NVMe's RUAMW, there in logical blocks). A lane in which it has none open counts a whole one. `None` if the
+    /// drive has no such identifier.
+    pub fn available_media_writes(&self, identifier: u16) -> Option<u64> {
+        let place = self.core.placements().find(identifier)?;
+        Some(self.core.available_units(place) * u64::from(self.core.geometry().unit_bytes))
+    }
+
+    /// The host lets a placement handle go on in new reclaim units (NVMe's Reclaim Unit Handle Update, of an I/O Management
+    /// Send command). The rest of the present ones stays unused; if there was a rest, an event
+    /// ([`EventKind::UnitNotFull`]) counts. Writes in flight still go to the present ones. Returns whether the drive has
+    /// such an identifier.
+    pub fn update_handle(&mut self, identifier: u16) -> bool {
+        let place = self.core.placements().find(identifier);
+        if let Some(place) = place.filter(|_| self.core.placement_stats().is_some()) {
+            self.core.update_handle(place);
+            self.serve();
+        }
+        place.is_some()
+    }
+
     /// Begins a budget detection now, on the host's command, whether the drive is idle or not. Does nothing without
     /// capacitor or write cache, or while the capacitor is being measured or recharged.
     pub fn detect_budget(&mut self) {

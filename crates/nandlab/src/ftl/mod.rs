@@ -11,6 +11,7 @@ mod free_superblocks;
 mod lane;
 pub mod needs;
 pub mod placement;
+mod reclaim_units;
 mod room;
 pub(crate) mod spec;
 pub mod streams;
@@ -36,6 +37,7 @@ use allocation::Allocator;
 use lane::OpenSuperblock;
 use needs::SuperblockNeeds;
 use placement::Placements;
+use reclaim_units::ReclaimUnits;
 use std::ops::Range;
 use streams::{StreamSpec, Streams};
 
@@ -66,6 +68,8 @@ pub struct Ftl {
     pub streams: Streams,
     /// Placement handles and reclaim groups.
     pub placements: Placements,
+    /// Reclaim units of several superblocks.
+    units: Option<ReclaimUnits>,
     /// The first LPN that is not the host's.
     first_own: u32,
     /// The LPNs of translation pages.
@@ -154,6 +158,7 @@ impl Ftl {
         let (translation, combination) = (own(streams.map()), own(streams.find("combination")));
         Self {
             map: UnitMap::new(end),
+            units: ReclaimUnits::new(placements.reclaim_unit, &streams, geometry, array),
             placements,
             first_own: geometry.logical_units,
             translation,
@@ -230,7 +235,11 @@ impl Ftl {
             (of_superblock.state, of_superblock.mark) = (SuperblockState::Open, spec.mark);
             let shape = array.shape_id(superblock);
             state.begin(at, self.geometry.unit(superblock, 0), shape, &self.shapes);
+            if self.units.is_some() {
+                self.add_to_unit(array, stream, superblock);
+            }
         }
+        let state = &mut self.lanes[lane.index()];
         Some(AllocatedUnit {
             opened,
             ..state.take(at, self.geometry.units_per_row, self.geometry.dies_per_lane)
@@ -332,6 +341,7 @@ impl Ftl {
         let superblock = SuperblockId(self.geometry.first_superblock(lane).0 + within);
         let of_superblock = array.superblock_mut(superblock);
         (of_superblock.state, of_superblock.mark) = (SuperblockState::Open, self.streams.spec(stream).mark);
+        self.add_to_unit(array, stream, superblock);
         Some(superblock)
     }
 
@@ -359,9 +369,11 @@ impl Ftl {
         let lane = self.geometry.lane_of(superblock);
         let of_superblock = array.superblock_mut(superblock);
         (of_superblock.state, of_superblock.mark) = (SuperblockState::Free, 0);
+        let pe_cycles = of_superblock.pe_cycles;
+        array.set_reclaim_unit(superblock, 0);
         let within = superblock.0 - self.geometry.first_superblock(lane).0;
         let state = &mut self.lanes[lane.index()];
-        state.free.push(self.levelling, within, of_superblock.pe_cycles);
+        state.free.push(self.levelling, within, pe_cycles);
         state.free_units += self.shapes.first().units;
     }
 
@@ -572,7 +584,7 @@ impl Ftl {
         self.index.fewest(lane).saturating_add(shape.units_per_program) <= shape.units
     }
 
-    /// The victim that the policy picks; `None` if the lane has no garbage ([`Ftl::has_garbage`]). The policy may pick
+    /// The victim: a superblock of the reclaim unit that GC empties, or else the one that the policy picks; `None` if the lane has no garbage ([`Ftl::has_garbage`]). The policy may pick
     /// a full superblock without invalid units, as `fifo` does.
     ///
     /// # Errors
@@ -585,6 +597,9 @@ impl Ftl {
     ) -> Result<Option<SuperblockId>, PolicyError> {
         if !self.has_garbage(lane) {
             return Ok(None);
+        }
+        if let Some(rest) = self.rest_of_unit(array, lane) {
+            return Ok(Some(rest));
         }
         let of_lane = self.geometry.superblocks_of(lane);
         let candidates = Candidates::new(array, lane, of_lane, now, &self.index);
@@ -660,6 +675,21 @@ impl Ftl {
             })
         });
         state.free_units = state.count_free_units(self.shapes.first());
+        self.resume_units(array, lane);
+    }
+
+    /// Makes a stream of the host go on in another superblock, whether or not the programs in the present one have ended.
+    /// Returns the present one with the number of its units that are allocated; `None` if the stream has none.
+    pub fn abandon_open(&mut self, lane: LaneId, stream: StreamId) -> Option<(SuperblockId, u32)> {
+        let state = &mut self.lanes[lane.index()];
+        let open = &mut state.open[stream.index()];
+        if open.is_full() {
+            return None;
+        }
+        let (superblock, index) = self.geometry.split(UnitId(open.next));
+        state.free_units -= open.left();
+        open.next = open.end;
+        Some((superblock, index))
     }
 }
 
@@ -672,6 +702,7 @@ state! {
         index,
         valid,
     }
+    parts { units }
     fixed {
         streams,
         placements,

@@ -245,8 +245,19 @@ impl Placements {
         self.groups == 1 || self.group_of(lane) == group
     }
 
+    /// The first of `count` consecutive numbers that is in a group, if the groups share them in their order: the LPNs of
+    /// preconditioned data, page by page.
+    pub fn first_of(&self, group: u16, count: u32) -> u32 {
+        (u64::from(group) * u64::from(count)).div_ceil(self.groups.into()) as u32
+    }
+
+    /// The group of a number among `count` consecutive ones ([`Placements::first_of`]).
+    pub fn group_of_number(&self, number: u32, count: u32) -> u16 {
+        (u64::from(number) * u64::from(self.groups) / u64::from(count)) as u16
+    }
+
     /// The lanes of a group.
-    pub fn lanes_of(&self, group: u16) -> impl Iterator<Item = LaneId> + Clone + use<> {
+    pub fn lanes_of(&self, group: u16) -> impl DoubleEndedIterator<Item = LaneId> + Clone + use<> {
         let first = u32::from(group) * self.lanes_per_group;
         (first..first + self.lanes_per_group).map(LaneId)
     }
@@ -273,6 +284,13 @@ mod tests {
         let groups: Vec<u16> = (0..6).map(|lane| placements.group_of(LaneId(lane))).collect();
         assert_eq!(groups, [0, 0, 1, 1, 2, 2]);
         assert!(placements.lanes_of(1).eq([LaneId(2), LaneId(3)]));
+        for count in [3, 7, 8, 9] {
+            let groups = (0..count).map(|number| placements.group_of_number(number, count));
+            let by_first = (0..count).map(|number| {
+                (0..3).rev().find(|&group| placements.first_of(group, count) <= number).unwrap()
+            });
+            assert!(groups.eq(by_first), "{count} numbers");
+        }
     }
 
     #[test]

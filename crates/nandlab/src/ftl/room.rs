@@ -21,7 +21,8 @@ impl Ftl {
             self.job_superblocks,
             self.taken_superblocks,
         );
-        (lpns, superblocks, self.needs.clone(), self.levelling, self.shares_first_superblock)
+        let placements = self.placements;
+        (lpns, superblocks, self.needs.clone(), self.levelling, self.shares_first_superblock, placements)
     }
 
     /// The reclaim group of a die.

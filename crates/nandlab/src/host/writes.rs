@@ -37,6 +37,8 @@ pub(crate) trait WriteBacks<P: Probe> {
 pub(crate) struct Writes {
     /// The waiting writes: one list per lane or, with dynamic allocation, per reclaim group.
     pub(crate) lists: Box<[Queue]>,
+    /// The lanes whose waiting writes are in one list.
+    lanes_per_list: u32,
     pub(crate) count: u64,
     /// Number of erases since a write was last allocated a unit or, while no write waits, a translation page; counted
     /// while a write or a translation page waits for room.
@@ -74,11 +76,17 @@ impl Writes {
         let lists = if core.has_home_lanes() { core.geometry().lanes as usize } else { groups };
         Self {
             lists: vec![Queue::default(); lists].into(),
+            lanes_per_list: core.geometry().lanes / lists as u32,
             count: 0,
             erases_in_vain: 0,
             counters: Counters::default(),
             classes: None,
         }
+    }
+
+    /// The same, with a policy that divides the writes with placement handle 0.
+    pub(crate) fn divided_by(self, classes: Option<Classes>) -> Self {
+        Self { classes, ..self }
     }
 
     /// Allocates a unit to a write of a host request or of the write cache and queues its program, or lets the write
@@ -287,10 +295,9 @@ impl Writes {
         self.count -= 1;
     }
 
-    /// Whether a write waits for room in `lane`, or under dynamic allocation in any lane.
+    /// Whether a write waits for room in `lane`, or under dynamic allocation in any lane of its reclaim group.
     pub(crate) fn wait_in(&self, lane: LaneId) -> bool {
-        let list = self.lists.get(lane.index()).or(self.lists.first());
-        list.is_some_and(|list| !list.is_empty())
+        !self.lists[(lane.0 / self.lanes_per_list) as usize].is_empty()
     }
 
     /// Called when no event is left and writes still wait for room. Fails the writes that wait for a worn-out lane. A
@@ -302,7 +309,7 @@ impl Writes {
         mut cache: Option<&mut impl WriteBacks<P>>,
     ) {
         for list in 0..self.lists.len() {
-            if self.lists[list].is_empty() || !core.is_worn_out(LaneId(list as u32)) {
+            if self.lists[list].is_empty() || !core.is_worn_out(LaneId(list as u32 * self.lanes_per_list)) {
                 continue;
             }
             let mut waiting = std::mem::take(&mut self.lists[list]);
@@ -329,4 +336,4 @@ impl Writes {
     }
 }
 
-state! { Writes { lists, count, erases_in_vain, counters } parts { classes } }
+state! { Writes { lists, count, erases_in_vain, counters } parts { classes } fixed { lanes_per_list } }

@@ -521,6 +521,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
                     open[stream.index()] = Some(self.core.geometry().unit(superblock, next));
                 }
                 None => {
+                    self.core.on_reset(superblock);
                     self.core.fill_up(superblock);
                     full.push(superblock);
                     self.attempt.recovery.closed_blocks += 1;

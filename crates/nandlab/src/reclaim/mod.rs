@@ -31,6 +31,7 @@ use crate::base::state::state;
 pub use stats::ReclaimStats;
 
 use crate::base::geometry::{LaneId, SuperblockId, UnitId};
+use crate::core::placement::EventKind;
 use crate::core::{Core, Mechanism, NextJob, Offline, Wake};
 use crate::flash::{AgeStamp, SuperblockState};
 use crate::probe::Probe;
@@ -113,7 +114,9 @@ impl<P: Probe> Mechanism<P> for Reclaim {
             }
             // If programs of the open superblock are under way, or the lane has no room, a later read queues the
             // superblock again.
-            if is_open && !core.close_open(lane, superblock) || !core.may_empty(lane, superblock, false) {
+            if is_open && !core.close_open(lane, superblock, EventKind::HandleModified)
+                || !core.may_empty(lane, superblock, false)
+            {
                 continue;
             }
             self.stats.blocks += 1;

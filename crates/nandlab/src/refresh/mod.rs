@@ -43,6 +43,7 @@ use crate::base::geometry::{LaneId, SuperblockId, UnitId};
 use crate::base::huge::Huge;
 use crate::base::rng::Stream;
 use crate::base::units::{SECOND, Span, Time};
+use crate::core::placement::EventKind;
 use crate::core::{
     BeforeLoss, Component, Core, Destination, Map, Maps, Mechanism, NextJob, Offline, Program, Refreshed,
     Rest, Skipped, Wake,
@@ -464,7 +465,9 @@ impl Refresh {
             }
             // An open superblock is closed, even without valid units: its due alarm has struck, so units programmed to
             // the superblock later would never become due.
-            if state.state == SuperblockState::Open && !core.close_open(lane, superblock) {
+            if state.state == SuperblockState::Open
+                && !core.close_open(lane, superblock, EventKind::TimeLimit)
+            {
                 return None;
             }
             if valid == 0 {

@@ -96,7 +96,8 @@ impl Memory {
 
         // Bytes per physical unit in arrays that are zeroed lazily and in arrays that are filled at once. The valid
         // bits are separate.
-        let lazily_zeroed = when(!keeps_sequences, 4) + when(keeps_sequences, 8);
+        let lazily_zeroed =
+            when(!keeps_sequences, 4) + when(keeps_sequences, 8) + when(spec.placement.is_on(), 1);
         let filled_at_once = when(keeps_sequences, 4)
             + when(refresh.hot_reads().is_some(), 1)
             + when(refresh.partial().is_some(), 16)
@@ -157,6 +158,7 @@ impl Memory {
                 * ((size_of::<Superblock>() + size_of::<Rare>()) as u64
                     + SUPERBLOCK_EXTRA_BYTES
                     + when(spec.reclaim.is_on(), 1)
+                    + when(spec.placement.reclaim_unit > 1, 4)
                     + when(*refresh != RefreshPolicySpec::None, 4 + 24))
                 + when(geometry.blocks_per_superblock() > 1, 4 * u64::from(geometry.blocks()))
                 + when(geometry.dies_per_lane > 1, 4 * superblocks * u64::from(geometry.dies_per_lane))

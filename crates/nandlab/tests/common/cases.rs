@@ -7,8 +7,8 @@
 #![allow(dead_code, unreachable_pub)]
 
 use crate::common::schemes::{
-    Acts, DriveFacts, OFF_CHIP, Schemes, bad_blocks, buffer, division, first_accepted, link, plane_reads,
-    suspend, unit,
+    Acts, DriveFacts, OFF_CHIP, Schemes, bad_blocks, buffer, division, first_accepted, link, placed,
+    placement, plane_reads, suspend, unit,
 };
 use crate::common::{EVENTS_MAX, ask_for_everything, confirm, ns, settle, with_oracle};
 use nandlab::base::geometry::Geometry;
@@ -61,9 +61,16 @@ pub struct Case {
     pub is_uniform: bool,
     /// The text of the section `[host]`.
     pub link: String,
+    /// Whether placement handles are drawn ([`placement`]).
+    pub places: bool,
 }
 
 impl Case {
+    /// The case of a seed, of which two fifths have placement handles, reclaim groups or reclaim units.
+    pub fn placed(seed: u64) -> Self {
+        Self { places: true, ..Self::draw(seed) }
+    }
+
     /// Derives the case of a seed.
     pub fn draw(seed: u64) -> Self {
         let mut stream = Stream::new(seed, "random case");
@@ -97,6 +104,7 @@ impl Case {
             odd: pick(0, 2) == 0,
             is_uniform,
             link: link(seed),
+            places: false,
         }
     }
 }
@@ -173,7 +181,7 @@ fn text(case: &Case, schemes: &Schemes, attempt: u64, op: f64) -> String {
     let unit = if schemes.allows_units() { case.unit } else { 4096 };
     let vsm_pages =
         if one_shot || unit < 4096 { 2 * case.pages_per_program(superblock, one_shot) } else { 1 };
-    format!(
+    let text = format!(
         "seed = {}\n[drive]\nchannels = {channels}\nchips_per_channel = {chips}\ndies_per_chip = {dies}\n\
          planes_per_die = {planes}\nblocks_per_plane = {blocks}\npages_per_block = {pages}\npage_size = '4KiB'\n\
          cell = 'mlc'\nop = {op}\nendurance = 1000000\nprogram_order = '{}'\n{}{}[timing]\ncommand = '{}'\n{}\
@@ -215,7 +223,12 @@ fn text(case: &Case, schemes: &Schemes, attempt: u64, op: f64) -> String {
             scheduler,
             [PACINGS[(case.seed % 4 / 3) as usize], FOREGROUNDS[(case.seed % 8 / 7) as usize]],
         ),
-    )
+    );
+    if !case.places {
+        return text;
+    }
+    let placement = placement(case.seed, &text, u64::from(channels * chips * dies));
+    text + &placement
 }
 
 impl Case {
@@ -296,6 +309,7 @@ impl Case {
             }
             if drive.outstanding() < self.depth {
                 let request = self.request(&mut stream, capacity).at(drive.now());
+                let request = placed(&drive, request, &mut stream);
                 drive.submit(&request).unwrap();
                 submitted += 1;
                 if !self.is_uniform && stream.below(4) == 0 {
@@ -341,7 +355,13 @@ impl Case {
         let geometry = drive.geometry();
         let of_pages = drive.array().shapes().first().units_per_program == geometry.units_per_page;
         let has_dead_units = drive.stats().migration.dead_units > 0;
-        if of_pages && !has_dead_units && (geometry.units_per_page == 1 || drive.demand_map().is_none()) {
+        // GC also empties full superblocks of a reclaim unit, which gains nothing.
+        let gains = drive.ftl().placements.reclaim_unit == 1;
+        if of_pages
+            && gains
+            && !has_dead_units
+            && (geometry.units_per_page == 1 || drive.demand_map().is_none())
+        {
             self.check_amplification(&drive, before, most_valid);
         }
         read_all(&mut drive);
@@ -402,7 +422,9 @@ impl Case {
         // Write-backs of single units leave padding in pages. In case 4201351 (FIFO, units of 512 B) a third of the
         // programmed units is padding, and the write amplification is 2.34 instead of the 1.75 of the closed form.
         let pads = drive.geometry().units_per_page > 1 && schemes(self).has_cache;
-        let bound = if self.is_ample() && !is_measured && !pads {
+        // The closed form is that of writes which share all superblocks.
+        let shares = drive.ftl().placements.is_single();
+        let bound = if self.is_ample() && !is_measured && !pads && shares {
             1.2 * closed_form
         } else {
             let of_superblock = drive.array().shapes().first().pages().into();

@@ -9,7 +9,7 @@
 
 use crate::common::schemes::{
     Acts, DriveFacts, OFF_CHIP, Schemes, bad_blocks, buffer, combination, division, first_accepted, link,
-    plane_reads, slack, suspend, unit,
+    placed, placement, plane_reads, slack, suspend, unit,
 };
 use crate::common::{EVENTS_MAX, confirm, ns, oracle_and, request, rest, seen};
 use nandlab::base::geometry::{DieId, Lpn, RequestId, SuperblockId, UnitId};
@@ -245,16 +245,21 @@ pub struct Plan {
 
 impl Plan {
     pub fn new(seed: u64) -> Self {
-        Self::draw(seed, combination(seed))
+        Self::draw(seed, combination(seed), false)
+    }
+
+    /// The plan of a seed, of which two fifths have placement handles, reclaim groups or reclaim units.
+    pub fn placed(seed: u64) -> Self {
+        Self::draw(seed, combination(seed), true)
     }
 
     /// The plan of a seed without partial refresh and rcopyback.
     pub fn of_two_schemes(seed: u64) -> Self {
         let [laldpc, .., capacitor_aware] = combination(seed);
-        Self::draw(seed, [laldpc, false, false, capacitor_aware])
+        Self::draw(seed, [laldpc, false, false, capacitor_aware], false)
     }
 
-    fn draw(seed: u64, on: [bool; 4]) -> Self {
+    fn draw(seed: u64, on: [bool; 4], places: bool) -> Self {
         let mut stream = Stream::new(seed, "crash spec");
         let mut pick = |n: u64| stream.below(n);
         let mut one_of = |choices: &[&'static str]| choices[pick(choices.len() as u64) as usize];
@@ -334,7 +339,7 @@ impl Plan {
             } else {
                 String::new()
             };
-            format!(
+            let text = format!(
                 "seed = {seed}\n[drive]\nchannels = {channels}\nchips_per_channel = {chips}\ndies_per_chip = {dies}\n\
                  planes_per_die = {planes}\nblocks_per_plane = {blocks}\npages_per_block = {pages}\n\
                  page_size = '4KiB'\ncell = '{cell}'\n{layers}op = {op}\nendurance = 1000000\nprogram_order = '{}'\n{}{}{tail}{precondition}{}",
@@ -342,7 +347,12 @@ impl Plan {
                 schemes.registers(scheduler),
                 bad_blocks(seed),
                 schemes.text(blocks * pages * planes, vsm_pages, scheduler, [pacing, foreground])
-            )
+            );
+            let placement = match places {
+                true => placement(seed, &text, channels * chips * dies),
+                false => String::new(),
+            };
+            text + &placement
         });
         let weights = [[1, 6, 0, 0], [2, 8, 1, 1], [1, 4, 0, 2], [1, 3, 2, 1]][pick(4) as usize];
         // A quarter of the runs has many TRIMs. The choice has a random stream of its own.
@@ -460,7 +470,8 @@ impl<'a> Run<'a> {
         let len = len.min(sectors - first);
         let (offset, len) = if op == Op::Flush { (0, 0) } else { (first * 512, len * 512) };
         let fua = op == Op::Write && stream.below(8) == 0;
-        drive.submit(&Request::new(op, offset, len).at(drive.now()).with_fua(fua)).unwrap();
+        let request = Request::new(op, offset, len).at(drive.now()).with_fua(fua);
+        drive.submit(&placed(drive, request, stream)).unwrap();
     }
 
     /// Takes the completed requests, and checks that a request failed only because no read level decodes a page.

@@ -8,7 +8,7 @@ use nandlab::base::rng::Stream;
 use nandlab::drive::Drive;
 use nandlab::drive::spec::{self, Spec};
 use nandlab::drive::stats::Stats;
-use nandlab::host::{Op, Request};
+use nandlab::host::{Op, Request, Tag};
 use nandlab::probe::{NoProbe, Probe};
 use nandlab::sched::{Cause, FlashOp};
 use std::path::Path;
@@ -141,6 +141,13 @@ const WEAR: &[&str] = &[
     "precondition.valid=0.8",
 ];
 
+/// Four handles, whose data is written to part-filled programs in a buffer.
+const HANDLES: &[&str] = &[
+    "placement.handles=4",
+    "placement.isolation=['initial', 'persistent', 'initial', 'initial']",
+    "placement.reclaim_unit=2",
+];
+
 /// All mechanisms.
 pub const MECHANISMS: &[Mechanism] = &[
     mechanism("plain", &[], |stats| stats.gc.victims),
@@ -195,6 +202,12 @@ pub const MECHANISMS: &[Mechanism] = &[
     mechanism("copybacks by load", &[CACHE, BY_LOAD], |stats| stats.flash_total(FlashOp::Copyback)),
     mechanism("static wear levelling", &[WEAR], |stats| programs(stats, Cause::Wear)),
     mechanism("read reclaim", &[&["reclaim.policy.reads={ limit = 5 }"]], |stats| stats.reclaim.blocks),
+    mechanism("placement handles", &[HANDLES], |stats| {
+        stats.placement.as_ref().map_or(0, |placement| placement.by_place[1].copied_units)
+    }),
+    mechanism("placement handles with a write buffer", &[UNITS, BUFFER, HANDLES], |stats| {
+        stats.placement.as_ref().map_or(0, |placement| placement.by_place[3].host_units)
+    }),
     mechanism("GC without pacing", &[&["gc.pacing=none"]], |stats| stats.gc.victims),
     mechanism("blocking GC", &[&["gc.foreground=blocking", "gc.pacing=none"]], |stats| stats.gc.victims),
     mixed("mixed load", &[], 10, |stats| stats.counters.merge_reads),
@@ -228,6 +241,7 @@ impl Mechanism {
     pub fn requests(&self, count: usize, capacity: u64) -> Vec<Request> {
         let mut stream = Stream::new(1, "mechanisms");
         let units = capacity / 4096 / 2;
+        let has_handles = self.sets.contains(&HANDLES);
         let draw = |_| {
             let mut left = stream.below(self.weights.iter().sum());
             let op = Op::ALL.into_iter().find(|&op| {
@@ -246,7 +260,8 @@ impl Mechanism {
                 _ => (unit * 4096, len * 4096),
             };
             let fua = self.is_mixed && op == Op::Write && stream.below(20) == 0;
-            Request::new(op, offset, len).with_fua(fua)
+            let placement = if has_handles { (unit % 4) as u16 } else { 0 };
+            Request::new(op, offset, len).with_fua(fua).with_tag(Tag { queue: 0, placement })
         };
         (0..count).map(draw).collect()
     }

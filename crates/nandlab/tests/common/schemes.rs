@@ -6,6 +6,8 @@
 use nandlab::base::rng::Stream;
 use nandlab::drive::Drive;
 use nandlab::drive::spec::{self, Spec};
+use nandlab::ftl::placement::Place;
+use nandlab::host::{Op, Request, Tag};
 use nandlab::probe::Probe;
 use nandlab::sched::{Cause, FlashOp};
 use std::collections::BTreeMap;
@@ -524,6 +526,50 @@ pub fn plane_reads(seed: u64, planes: u32) -> String {
     }
     let hold = ["0us", "100us", "3ms"][stream.below(3) as usize];
     format!("plane_reads = 'independent'\nread_hold = '{hold}'\n")
+}
+
+/// Returns the section `[placement]` for a drive with the spec `text` and `dies` dies: two fifths of the seeds have placement
+/// handles, reclaim groups or reclaim units of several blocks. The choice has a random stream of its own.
+pub fn placement(seed: u64, text: &str, dies: u64) -> String {
+    let mut stream = Stream::new(seed, "placement handles");
+    if stream.below(5) >= 2 || text.contains("first_block = 'shared'") {
+        return String::new();
+    }
+    let handles = [1, 2, 2, 3, 4][stream.below(5) as usize];
+    let isolations: Vec<&str> =
+        (0..handles).map(|_| ["'initial'", "'persistent'"][stream.below(2) as usize]).collect();
+    let isolation = match stream.below(3) {
+        _ if handles == 1 => String::new(),
+        0 => format!("isolation = {}\n", isolations[0]),
+        _ => format!("isolation = [{}]\n", isolations.join(", ")),
+    };
+    let groups = [1, 2, 2, 4][stream.below(4) as usize];
+    let may_group = text.contains("allocation = 'dynamic'")
+        && !text.contains("superblock = 'drive'")
+        && dies.is_multiple_of(groups);
+    let groups = if may_group { groups } else { 1 };
+    let unit = [1, 1, 2, 3][stream.below(4) as usize];
+    format!("[placement]\nhandles = {handles}\ngroups = {groups}\nreclaim_unit = {unit}\n{isolation}")
+}
+
+/// On a drive with placement handles, gives a write a random handle, in one of sixteen cases an unknown one, which has
+/// handle 0. Each reclaim group has its share of the LPNs, as after preconditioning; a request ends with the share.
+pub fn placed<P: Probe>(drive: &Drive<P>, request: Request, stream: &mut Stream) -> Request {
+    let (geometry, placements) = (drive.geometry(), drive.ftl().placements);
+    if placements.is_single() || request.op == Op::Flush {
+        return request;
+    }
+    let pages = geometry.logical_units.div_ceil(geometry.units_per_page);
+    let page_bytes = u64::from(geometry.page_bytes());
+    let group = placements.group_of_number((request.offset / page_bytes) as u32, pages);
+    let end = u64::from(placements.first_of(group + 1, pages)) * page_bytes;
+    let handle = stream.below(placements.handles.into()) as u16;
+    let placement = match stream.below(16) {
+        0 if group == 0 => placements.identifier(Place { group, handle }) + 100,
+        _ => placements.identifier(Place { group, handle }),
+    };
+    let len = request.len.min(end - request.offset);
+    Request { len, ..request }.with_tag(Tag { placement, ..request.tag })
 }
 
 /// Returns the text of the section `[host]`: a third of the seeds has a link, and a third a controller. Each has a random

@@ -1,11 +1,11 @@
 //! The capability of the capacitor on random small drives: a flush saves as many dirty units as `FlushCost::units`
 //! promises, when only the free superblocks reserved for the flush are left.
 
-use crate::common::{at, one, spec};
+use crate::common::{at, request, spec};
 use nandlab::base::geometry::{DieId, LaneId, Lpn};
 use nandlab::base::rng::Stream;
 use nandlab::drive::Drive;
-use nandlab::host::Op;
+use nandlab::host::{Op, Tag};
 use nandlab::probe::NoProbe;
 
 /// A random drive with a write cache and a capacitor.
@@ -16,6 +16,8 @@ struct Plan {
     unit: u64,
     /// The units that are written before power fails, as multiples of the drive's logical units.
     fill: f64,
+    /// The placement of the dirty unit with each number modulo their number.
+    placements: Vec<u16>,
 }
 
 impl Plan {
@@ -73,7 +75,34 @@ impl Plan {
             [0, 100, 1000][pick(3) as usize],
             [1, 80, 400][pick(3) as usize],
         );
-        Self { text, cache_units: cache_pages * 4096 / unit, unit, fill: pick(300) as f64 / 100.0 }
+        Self {
+            text,
+            cache_units: cache_pages * 4096 / unit,
+            unit,
+            fill: pick(300) as f64 / 100.0,
+            placements: vec![0],
+        }
+    }
+
+    /// The same drive with two to four placement handles and, where planes are chosen by load, one or two reclaim groups.
+    /// The dirty units have random placements.
+    fn placed(self, seed: u64) -> Self {
+        let mut stream = Stream::new(seed, "capability placements");
+        let mut pick = |n: u64| stream.below(n);
+        let handles = 2 + pick(3) as u16;
+        let is_dynamic = self.text.contains("'dynamic'");
+        let has_two_dies = ["channels = 2", "chips_per_channel = 2", "dies_per_chip = 2"];
+        let has_two_dies = has_two_dies.iter().any(|dies| self.text.contains(dies));
+        let groups = if is_dynamic && has_two_dies { 1 + pick(2) as u16 } else { 1 };
+        let isolation = ["initial", "persistent"][pick(2) as usize];
+        let text = format!(
+            "{}[placement]\nhandles = {handles}\ngroups = {groups}\nisolation = '{isolation}'\n",
+            self.text
+        );
+        // Some flushes have data of one group, and of few handles.
+        let (of_groups, of_handles) = (1 + pick(groups.into()), 1 + pick(handles.into()));
+        let draw = |_| (pick(of_groups) as u16) << 15 | pick(of_handles) as u16;
+        Self { text, placements: (0..97).map(draw).collect(), ..self }
     }
 
     /// The drive with only its reserved free superblocks, and a capacitor with the share `efficiency` of the plan's
@@ -102,7 +131,10 @@ impl Plan {
     fn saved(&self, efficiency: f64, dirty: u64) -> u64 {
         let mut drive = self.drive(efficiency);
         for lpn in 0..dirty {
-            assert_eq!(one(&mut drive, Op::Write, lpn * self.unit, self.unit), 0);
+            let placement = self.placements[lpn as usize % self.placements.len()];
+            let write = request(&drive, Op::Write, lpn * self.unit, self.unit);
+            drive.submit(&write.with_tag(Tag { queue: 0, placement })).unwrap();
+            while drive.outstanding() > 0 && drive.advance_unless_at_rest() {}
         }
         assert_eq!(drive.now(), at(0));
         drive.lose_power();
@@ -140,4 +172,33 @@ fn a_flush_into_its_reserve_saves_the_units_that_the_capability_promises() {
     let mean = shares.iter().sum::<f64>() / shares.len() as f64;
     println!("{} drives, promised {mean} of the units saved", shares.len());
     assert!(shares.len() > 50 && mean > 0.8, "{} drives: {mean}", shares.len());
+}
+
+/// With placement handles the last program of each may be part-filled, and with reclaim groups a part of the dies may have
+/// to write all units: the capability promises less, and no more than a flush saves.
+#[test]
+fn a_flush_saves_what_is_promised_whatever_the_placements_of_the_units() {
+    let (mut checked, mut saved_all) = (0, 0);
+    for seed in 0..300 {
+        let plan = Plan::draw(seed).placed(seed);
+        let mut efficiency = 1.0;
+        let mut promised = plan.drive(efficiency).capability_units();
+        while promised > plan.cache_units as f64 {
+            efficiency *= 0.8;
+            promised = plan.drive(efficiency).capability_units();
+        }
+        let promised = promised as u64;
+        if promised > 0 {
+            let saved = plan.saved(efficiency, promised);
+            assert_eq!(saved, promised, "seed {seed}\n{}\n{:?}", plan.text, plan.placements);
+            checked += 1;
+        }
+        // With energy for all, the superblocks that are kept free have room for a full cache.
+        if plan.drive(1.0).capability_units() >= plan.cache_units as f64 {
+            assert_eq!(plan.saved(1.0, plan.cache_units), plan.cache_units, "seed {seed}\n{}", plan.text);
+            saved_all += 1;
+        }
+    }
+    println!("{checked} drives, {saved_all} of them with energy for all units");
+    assert!(checked > 150 && saved_all > 50, "{checked} drives, {saved_all} with energy for all");
 }

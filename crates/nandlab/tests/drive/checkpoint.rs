@@ -2,6 +2,7 @@
 //! results are the same to the byte, and so is the whole state, because a later checkpoint is the same to the byte.
 
 use crate::cases::Case;
+use crate::common::schemes::placed;
 use crate::common::{TINY, ns, read_everything, settle, spec, with_oracle};
 use crate::crash::Plan;
 use crate::mechanisms::MECHANISMS;
@@ -79,6 +80,7 @@ impl Host {
                 return;
             }
             let request = self.request(capacity).at(drive.now());
+            let request = placed(drive, request, &mut self.stream);
             drive.submit(&request).expect("the request fits");
             match self.stream.below(120) {
                 0 => drive.detect_budget(),
@@ -245,9 +247,9 @@ fn a_restored_drive_goes_on_as_the_saved_one() {
     let mut seen = Seen::default();
     for seed in first..first + cases {
         let (text, spec) = match seed % 2 {
-            0 => Case::draw(seed / 2).spec(),
+            0 => Case::placed(seed / 2).spec(),
             _ => {
-                let plan = Plan::new(seed / 2);
+                let plan = Plan::placed(seed / 2);
                 (plan.text, plan.spec)
             }
         };
@@ -295,7 +297,7 @@ fn a_restored_drive_of_each_mechanism_goes_on_as_the_saved_one() {
 fn the_oracle_goes_on_with_a_restored_drive() {
     let mut checked = 0;
     for seed in 0..12 {
-        let plan = Plan::new(seed);
+        let plan = Plan::placed(seed);
         let mut host = Host::new(seed, &plan.spec);
         let mut drive = Drive::with_probe(&plan.spec, Oracle::default());
         drive.precondition(&mut |_| true);

@@ -2,6 +2,7 @@
 //! workload of one source, and with a twin that keeps every request that waits; the results of each client.
 
 use crate::cases::Case;
+use crate::common::schemes::placed;
 use crate::common::{MS, TINY, US, at, spec, with_oracle};
 use nandlab::base::geometry::Lpn;
 use nandlab::base::rng::Stream;
@@ -355,7 +356,7 @@ fn sums_up(summary: &Summary, clients: usize) {
 fn random_drives_serve_random_clients() {
     let mut played = 0;
     for seed in 0..30 {
-        let case = Case::draw(seed);
+        let case = Case::placed(seed);
         let (text, mut spec) = case.spec();
         let mut stream = Stream::new(seed, "clients of a case");
         let arrivals = [
@@ -370,8 +371,11 @@ fn random_drives_serve_random_clients() {
         spec.workload = with_clients(&arrivals, &[]).workload;
         let mut drive = with_oracle(&spec);
         let capacity = drive.geometry().logical_bytes();
-        let lists: Vec<VecDeque<Request>> =
-            (0..3).map(|_| (0..300).map(|_| case.request(&mut stream, capacity)).collect()).collect();
+        let mut next = || {
+            let request = case.request(&mut stream, capacity);
+            placed(&drive, request, &mut stream)
+        };
+        let lists: Vec<VecDeque<Request>> = (0..3).map(|_| (0..300).map(|_| next()).collect()).collect();
         let mut runner = runner_of(&spec, lists);
         let mut done = [0; 3];
         match runner.run(&mut drive, u64::MAX / 2, |c| done[usize::from(c.request.tag.queue)] += 1) {

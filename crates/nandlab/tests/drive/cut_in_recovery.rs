@@ -30,7 +30,7 @@ fn cut_at_every_step(plans: impl Iterator<Item = Plan>) -> (Counts, u64) {
 /// host may expect.
 #[test]
 fn power_that_fails_at_any_step_of_a_recovery_loses_nothing_more() {
-    let (counts, highest) = cut_at_every_step((0..96).map(Plan::new));
+    let (counts, highest) = cut_at_every_step((0..96).map(Plan::placed));
     println!("{counts}steps: {highest}");
     assert!(highest >= 20, "{highest} steps");
     let found = [

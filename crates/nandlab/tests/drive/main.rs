@@ -43,6 +43,7 @@ mod pacing;
 mod partial_by_hand;
 mod partial_refresh;
 mod partial_units;
+mod placement;
 mod planes;
 mod policies;
 mod power_loss;

@@ -66,7 +66,7 @@ fn first_and_cuts(cuts: u64) -> (u64, u64) {
 #[test]
 fn acknowledged_writes_within_the_budget_survive() {
     let (first, cuts) = first_and_cuts(4000);
-    let plan = |seed| Some(Plan::new(seed));
+    let plan = |seed| Some(Plan::placed(seed));
     let counts = run(first, cuts, plan, "acknowledged_writes_within_the_budget_survive");
     // Cuts in every stage are required: without a cut in a stage the test shows nothing about this stage.
     if cuts >= 4000 {
@@ -107,7 +107,7 @@ fn acknowledged_writes_within_the_budget_survive() {
 #[test]
 fn units_of_torn_pages_are_found_in_older_units() {
     let (first, cuts) = first_and_cuts(1500);
-    let plan = |seed| Some(Plan::new(seed)).filter(Plan::has_units);
+    let plan = |seed| Some(Plan::placed(seed)).filter(Plan::has_units);
     let counts = run(first, cuts, plan, "units_of_torn_pages_are_found_in_older_units");
     if cuts >= 1500 {
         for count in [

@@ -2,6 +2,7 @@
 //! itself, and the key of a spec holds all that preconditioning depends on.
 
 use crate::cases::Case;
+use crate::common::schemes::placed;
 use crate::common::{summary_at_the_end, wait_for_fewer};
 use nandlab::base::rng::Stream;
 use nandlab::drive::spec::{self, Loaded, PreconditionSpec};
@@ -51,6 +52,7 @@ fn played(case: &Case, drive: &mut Drive) -> String {
     for _ in 0..400 {
         wait_for_fewer(drive, case.depth);
         let mut request = case.request(&mut stream, capacity);
+        request = placed(drive, request, &mut stream);
         request.arrival = drive.now();
         drive.submit(&request).unwrap();
     }
@@ -60,7 +62,7 @@ fn played(case: &Case, drive: &mut Drive) -> String {
 #[test]
 fn a_drive_with_the_state_of_another_plays_as_one_that_was_preconditioned() {
     let mut copied = 0;
-    for case in (0..90).map(Case::draw) {
+    for case in (0..90).map(Case::placed) {
         let text = case.spec().0;
         let loaded = load(&text, &[]).expect("the case has been accepted");
         if loaded.spec.precondition == PreconditionSpec::None {
@@ -87,7 +89,7 @@ const ENOUGH: u32 = 10;
 #[test]
 fn specs_with_the_same_key_are_preconditioned_alike() {
     let mut alike = [0; LATER.len()];
-    for case in (0..100).map(Case::draw) {
+    for case in (0..100).map(Case::placed) {
         let text = case.spec().0;
         let loaded = load(&text, &[]).expect("the case has been accepted");
         let Some(key) = loaded.precondition_key() else { continue };

@@ -6,6 +6,7 @@
 use crate::cases::Case;
 use crate::common::ns;
 use crate::common::schemes::Acts;
+use crate::common::schemes::placed;
 use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
 use nandlab::drive::Drive;
@@ -47,9 +48,9 @@ fn the_host_reads_what_it_wrote() {
                 return;
             }
             let seed = first + number;
-            let Ok(seen) = std::panic::catch_unwind(|| Case::draw(seed).play(requests)) else {
+            let Ok(seen) = std::panic::catch_unwind(|| Case::placed(seed).play(requests)) else {
                 has_failed.store(true, Relaxed);
-                eprintln!("{:?}\n{}", Case::draw(seed), Case::draw(seed).spec().0);
+                eprintln!("{:?}\n{}", Case::placed(seed), Case::placed(seed).spec().0);
                 panic!(
                     "seed {seed}; to repeat it: NANDLAB_SOAK_SEED={seed} NANDLAB_SOAK_CASES=1 cargo test --profile crash \
                      -p nandlab --test drive random_runs::the_host_reads -- --nocapture"
@@ -80,7 +81,7 @@ fn the_host_reads_what_it_wrote() {
 fn the_host_reads_what_it_wrote_in_units_below_the_page() {
     let first = from_environment("NANDLAB_SOAK_SEED").unwrap_or(0);
     let cases = from_environment("NANDLAB_SOAK_CASES").unwrap_or(40);
-    for case in (first..).map(Case::draw).filter(Case::has_units).take(cases as usize) {
+    for case in (first..).map(Case::placed).filter(Case::has_units).take(cases as usize) {
         std::panic::catch_unwind(|| case.play(1000))
             .unwrap_or_else(|_| panic!("{case:?}\n{}", case.spec().0));
     }
@@ -100,6 +101,7 @@ fn outcome<P: Probe>(case: &Case, mut drive: Drive<P>) -> String {
     let mut seen = String::new();
     for number in 0..400 {
         let request = case.request(&mut stream, capacity).at(drive.now());
+        let request = placed(&drive, request, &mut stream);
         drive.submit(&request).expect("the request fits");
         while drive.outstanding() > number % 8 && drive.advance_to_completion(Time::NEVER) {
             seen.extend(
@@ -124,7 +126,7 @@ fn reserved_channels_change_no_outcome() {
         let (text, spec) = case.spec();
         !spec.models_power_loss() && case.off_chip == 0 && !text.contains("suspend")
     };
-    for case in (0..).map(Case::draw).filter(reserves).take(60) {
+    for case in (0..).map(Case::placed).filter(reserves).take(60) {
         let (text, spec) = case.spec();
         let of_drive = outcome(&case, Drive::new(&spec));
         let of_observed = outcome(&case, Drive::with_probe(&spec, Observer));
@@ -180,6 +182,7 @@ fn plain(seed: u64, schemes: ([bool; 4], u64)) -> Case {
         odd: false,
         is_uniform: false,
         link: String::new(),
+        places: false,
     }
 }
 

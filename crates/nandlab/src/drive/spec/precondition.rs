@@ -138,6 +138,9 @@ impl Loaded {
             ftl["map"] = name.into();
         }
         seen.extend(["pe_cycles", "retention"].map(|key| all["reliability"][key].clone()));
+        if self.spec.placement.is_on() {
+            seen.push(all["placement"].clone());
+        }
         // The victims of preconditioning are those of the policy, whatever code has its name.
         seen.extend(all["policies"].get(PolicySlot::Victim.key()).cloned());
         if self.spec.map_reads {
