@@ -85,6 +85,7 @@ def settings_of(spec: Mapping[str, object]) -> list[Block]:
         ("mapping unit", "ftl.mapping_unit"),
         ("write buffer", "ftl.buffer"),
         ("allocation", "ftl.allocation"),
+        ("streams of the host", "ftl.streams"),
         ("wear levelling", "ftl.wear_levelling"),
         ("GC victim", "gc.victim"),
         ("GC starts (background / foreground)", "gc.background_free gc.foreground_free"),

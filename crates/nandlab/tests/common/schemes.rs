@@ -552,6 +552,23 @@ pub fn placement(seed: u64, text: &str, dies: u64) -> String {
     format!("[placement]\nhandles = {handles}\ngroups = {groups}\nreclaim_unit = {unit}\n{isolation}")
 }
 
+/// The spec `text` with a policy of `ftl.streams` for a third of the seeds, unless GC shares the host's open block. The
+/// choice has a random stream of its own.
+pub fn divided(seed: u64, text: &str) -> String {
+    let mut stream = Stream::new(seed, "streams");
+    if stream.below(3) > 0 || text.contains("'shared'") || !text.contains("[ftl]\n") {
+        return text.to_owned();
+    }
+    let policy = match stream.below(3) {
+        0 => "'sepbit'".to_owned(),
+        1 => "{ multi-hash = { threshold = 1 } }".to_owned(),
+        _ => {
+            format!("{{ multi-hash = {{ counters = 64, threshold = 2, decay = {} }} }}", 1 + stream.below(64))
+        }
+    };
+    text.replacen("[ftl]\n", &format!("[ftl]\nstreams = {policy}\n"), 1)
+}
+
 /// On a drive with placement handles, gives a write a random handle, in one of sixteen cases an unknown one, which has
 /// handle 0. Each reclaim group has its share of the LPNs, as after preconditioning; a request ends with the share.
 pub fn placed<P: Probe>(drive: &Drive<P>, request: Request, stream: &mut Stream) -> Request {

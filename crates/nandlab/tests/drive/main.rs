@@ -63,6 +63,7 @@ mod sabotage;
 mod snapshot;
 mod space;
 mod steps;
+mod streams;
 mod tags;
 mod tlc;
 mod together;
