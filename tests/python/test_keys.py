@@ -91,6 +91,13 @@ CAPACITOR = (
 MEASURED = (*CAPACITOR[:2], *CAPACITOR[3:], "cache.dirty_budget=measured", "reliability.clock_scale=1_000_000", *IDLE)
 MEASURED += ('capacitor.detect_every="6h"', 'capacitor.detect_grace="1h"', 'capacitor.recharge="1h"')
 CUT = (*CAPACITOR, "power.cut_after_requests=900")
+#: Two clients, each with a handle, that write the same addresses.
+HANDLES = (
+    "placement.handles=2",
+    "precondition.used=0.6",
+    "workload.clients=[{ name = 'a', requests = 4_000, read_fraction = 0, arrival = { queue_depth = 4 } }, "
+    "{ name = 'b', requests = 4_000, read_fraction = 0, arrival = { queue_depth = 4 }, placement = 1 }]",
+)
 BY_KIND = ("timing.program={ lsb = '300us', msb = '900us' }",)
 
 
@@ -165,6 +172,10 @@ CASES: dict[str, Case] = {
     "ftl.streams": case("ftl.streams=sepbit", base=SKEWED),
     "ftl.wear_levelling": case("ftl.wear_levelling=static", base=("ftl.wear_gap=1", *SKEWED)),
     "ftl.wear_gap": case("ftl.wear_gap=1", base=("ftl.wear_levelling=static", *SKEWED)),
+    "placement.handles": case("placement.handles=2"),
+    "placement.groups": case("placement.groups=2", base=("ftl.allocation=dynamic", "workload.synthetic.span=0.2")),
+    "placement.isolation": case("placement.isolation=persistent", base=HANDLES),
+    "placement.reclaim_unit": case("placement.reclaim_unit=4"),
     "gc.victim": case("gc.victim=fifo"),
     "gc.pacing": case("gc.pacing=none"),
     "gc.foreground": case("gc.foreground=blocking", base=("gc.pacing=none",)),

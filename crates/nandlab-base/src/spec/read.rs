@@ -408,7 +408,8 @@ impl Reader<'_> {
             (ValueKind::Table(_), Raw::Table(_)) if is_only_table => 1,
             (ValueKind::Slot(p), Raw::Table(fields)) => shared(p.iter().map(|p| p.name).collect(), fields),
             (ValueKind::Table(p), Raw::Table(fields)) => shared(p.iter().map(|p| p.name).collect(), fields),
-            (ValueKind::List(..), Raw::List(_)) | (ValueKind::Bool, Raw::Bool(_)) => 1,
+            (ValueKind::List(..) | ValueKind::Texts(_), Raw::List(_)) => 1,
+            (ValueKind::Bool, Raw::Bool(_)) => 1,
             _ => 0,
         };
         let mut best: Option<(usize, &'static ValueKind)> = None;

@@ -106,7 +106,7 @@ impl Background {
             || job.copies + before.copies >= self.copies_max
                 && page != Some(core.geometry().first_of_page(next))
             || {
-                let mark = core.superblock(victim).mark;
+                let mark = || core.superblock(victim).mark;
                 let is_wear = job.cause == Some(Cause::Wear);
                 let stream = core.ftl().copy_stream(core.flash().lpn(next), mark, is_wear);
                 job.reads >= core.ftl().units_open(lane, stream)

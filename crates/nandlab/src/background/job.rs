@@ -503,7 +503,7 @@ impl Background {
         read: &Transaction,
     ) {
         let (lpn, cause) = (read.lpn, read.cause);
-        let mark = core.superblock(core.geometry().superblock_of(read.unit)).mark;
+        let mark = || core.superblock(core.geometry().superblock_of(read.unit)).mark;
         let stream = core.ftl().copy_stream(lpn, mark, cause == Cause::Wear);
         let stamp = core.stamp_of_copy(read);
         let class = core.class_of(stream, self.jobs[lane.index()].class);

@@ -154,6 +154,7 @@ impl<'a, P: Probe> Offline<'a, P> {
         let (superblock, index) = core.geometry.split(unit);
         core.array.stage(unit, lpn, stamp);
         core.stage_handle(unit, lpn, Some(stream));
+        core.count_recovered(unit, lpn);
         core.array.program(superblock, index);
         core.ftl.remap(&mut core.array, lpn, unit)
     }
@@ -370,6 +371,11 @@ impl<'a, P: Probe> Offline<'a, P> {
     /// Gives a loaded superblock its reclaim unit.
     pub(crate) fn set_reclaim_unit(&mut self, superblock: SuperblockId, number: u32) {
         self.0.array.set_reclaim_unit(superblock, number);
+    }
+
+    /// Gives a stream of a loaded drive the reclaim unit that it fills: its number, and the superblocks that it still takes.
+    pub(crate) fn set_open_unit(&mut self, lane: LaneId, stream: StreamId, unit: (u32, u32)) {
+        self.0.ftl.set_open_unit(lane, stream, unit);
     }
 
     /// A loaded superblock is of a drive without placement handles: its data is that of handle 0. Where GC keeps the data of

@@ -23,8 +23,8 @@ pub const EVENTS_MAX: usize = 64;
 pub struct HandleStats {
     /// Units programmed for the host: its writes, write-backs of the write cache, and emergency flushes.
     pub host_units: u64,
-    /// Units programmed because data was moved: by GC, static wear levelling, refresh, reclaim, and a detection of the
-    /// dirty budget. Copybacks are included.
+    /// Units programmed because data was moved: by GC, static wear levelling, refresh, reclaim, recovery, and a detection of
+    /// the dirty budget. Copybacks are included.
     pub copied_units: u64,
     /// Units left unused in programs to superblocks that have only data of the handle.
     pub padding_units: u64,
@@ -342,15 +342,19 @@ impl<P: Probe> Core<P> {
 
     /// The program or the copyback of a unit has ended.
     #[inline(always)]
-    pub(super) fn count_placed(&mut self, done: &Transaction) {
+    pub(super) fn on_placed(&mut self, done: &Transaction) {
         if self.placement.is_some() {
-            self.count_unit(done);
+            self.count_placed(done);
+            if !self.abandoned.is_empty() {
+                self.close_abandoned(self.geometry.superblock_of(done.unit));
+            }
         }
     }
 
+    /// Counts the program or copyback of a unit of the host's data that has ended.
     #[inline(never)]
-    fn count_unit(&mut self, done: &Transaction) {
-        if done.lpn.0 >= self.geometry.logical_units {
+    pub(super) fn count_placed(&mut self, done: &Transaction) {
+        if self.placement.is_none() || done.lpn.0 >= self.geometry.logical_units {
             return;
         }
         let place = self.place_of(done.unit);
@@ -366,6 +370,16 @@ impl<P: Probe> Core<P> {
         } else {
             of_place.copied_units += 1;
             stats.mixed[usize::from(place.group)].copied_units += u64::from(is_mixed);
+        }
+    }
+
+    /// Recovery has programmed a unit of `lpn`.
+    pub(super) fn count_recovered(&mut self, unit: UnitId, lpn: Lpn) {
+        let number = self.placements().number(self.place_of(unit));
+        if let Some(stats) = &mut self.placement
+            && lpn.0 < self.geometry.logical_units
+        {
+            stats.by_place[number].copied_units += 1;
         }
     }
 

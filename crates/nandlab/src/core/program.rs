@@ -327,10 +327,7 @@ impl<P: Probe> Core<P> {
             self.ftl.close(&mut self.array, superblock, self.now);
         }
         self.read_counts.reset(done.unit);
-        self.count_placed(done);
-        if !self.abandoned.is_empty() {
-            self.close_abandoned(superblock);
-        }
+        self.on_placed(done);
         Programmed { is_first, is_closed }
     }
 

@@ -104,7 +104,8 @@ impl<P: Probe> Drive<P> {
         // number of lanes.
         let per_page = self.core.geometry().units_per_page;
         let placements = *self.core.placements();
-        let pages = self.core.geometry().logical_units.div_ceil(per_page);
+        let logical_units = self.core.geometry().logical_units;
+        let pages = logical_units.div_ceil(per_page);
         let mut residues = vec![0; lanes as usize];
         for residue in 0..lanes {
             residues[self.core.home(Lpn(residue * per_page)).index()] = residue;
@@ -118,8 +119,8 @@ impl<P: Probe> Drive<P> {
             // Those of each reclaim group begin at its share of the LPNs.
             let (group, groups) = (placements.group_of(lane), u32::from(placements.groups));
             let first = placements.first_of(group, pages);
-            let end =
-                (first * per_page + mapped / groups).min(placements.first_of(group + 1, pages) * per_page);
+            let end = first * per_page + mapped / groups;
+            let end = end.min(placements.first_of(group + 1, pages) * per_page).min(logical_units);
             let of_lane = first + residues[lane.index()] % (lanes / groups)..end.div_ceil(per_page);
             let of_lane = of_lane.step_by((lanes / groups) as usize);
             lpns.extend(of_lane.flat_map(|page| page * per_page..end.min((page + 1) * per_page)));

@@ -245,7 +245,7 @@ impl<P: Probe> Drive<P> {
         let sequence = input.get()?;
         let mut sections = input.before(SUPERBLOCKS)?;
         each_mechanism!(&mut self, |mechanism| load_mechanism(mechanism, &self.core, &mut sections)?);
-        let placement = self.take_placement(&mut sections)?;
+        let mut placement = self.take_placement(&mut sections)?;
         if let Some(section) = sections.first() {
             return Err(SnapshotError::UnknownSection(section.name()));
         }
@@ -292,11 +292,13 @@ impl<P: Probe> Drive<P> {
                 closed.push(id);
             }
         }
-        self.load_placement(placement)?;
+        self.load_placement(&mut placement)?;
         input.begin(LANES)?;
+        // The drive that was saved may have had other streams.
+        let numbers = input.left() / 8 / u64::from(self.core.geometry().lanes);
         for lane in (0..self.core.geometry().lanes).map(LaneId) {
             // By the number of the stream, as in `Lane::open_superblocks`: 1 + the next unit, or 0.
-            let open: Vec<u64> = (0..self.saved_streams()).map(|_| input.get()).collect::<Result<_, _>>()?;
+            let open: Vec<u64> = (0..numbers).map(|_| input.get()).collect::<Result<_, _>>()?;
             let geometry = self.core.geometry();
             let first = geometry.first_superblock(lane);
             let end = SuperblockId(first.0 + geometry.superblocks_per_lane);
@@ -309,7 +311,8 @@ impl<P: Probe> Drive<P> {
                 let Some(next) = entry.checked_sub(1).map(|unit| UnitId(unit as u32)) else { continue };
                 let ftl = self.core.ftl();
                 let is_used = |&stream: &StreamId| stream != StreamId::GC || !ftl.shares_first_superblock;
-                match ftl.streams.numbered(number).filter(is_used) {
+                let has_mark = |&stream: &StreamId| self.may_continue(stream, next);
+                match ftl.streams.numbered(number).filter(is_used).filter(has_mark) {
                     Some(stream) => nexts[stream.index()] = Some(next),
                     // A superblock to which no unit will be written any more is closed.
                     None => {
@@ -323,6 +326,7 @@ impl<P: Probe> Drive<P> {
             Offline::new(&mut self.core).restore_lane(lane, nexts);
         }
         input.finish()?;
+        self.load_open_units(placement)?;
         let mut offline = Offline::new(&mut self.core);
         for superblock in closed {
             offline.close(superblock, Time::START);

@@ -173,6 +173,33 @@
 //! - After a power loss translation pages that differ from the map are written back. Reason: their changes were in RAM.
 //!   In `Mapping::find_stale_pages`.
 //!
+//! Placement handles:
+//!
+//! - Data of a persistently isolated handle is moved off-chip; copybacks mix the data of all others. Reason: copybacks of
+//!   each handle by itself would take an open superblock for each number of consecutive copybacks. In
+//!   `Migration::copyback_stream`. Test: `data_of_a_persistent_handle_is_never_copied_back` in `placement.rs`.
+//! - Static wear levelling moves data of a persistently isolated handle to the superblock that GC fills with this handle,
+//!   which need not be the most worn one. Reason: the superblock that it fills with cold data mixes handles. In
+//!   `Streams::of_jobs`. Test: `data_stays_with_its_handle_and_in_its_group_under_gc` in `placement.rs`.
+//! - Combination pages and translation pages are in no handle's superblocks, and mix all handles. Reason: they are data of
+//!   the controller. In `Core::audit_placement`.
+//! - A dirty unit of the write cache has the handle of its newest write. Reason: the write-back is that write. In
+//!   `Caching::placement_of`. Test: `writes_with_two_placements_go_to_two_open_superblocks` in `tags.rs`.
+//! - A write replaces newer data in the write buffer only if it has the same placement. Reason: the unit of the other is in
+//!   another superblock. In `Host::replace_buffered`. Test: as before.
+//! - The emergency flush writes each handle's units to superblocks of this handle, in its reclaim group. Reason: recovery
+//!   then finds the data where it belongs. Each place may leave a program part-filled, and each handle a superblock of each
+//!   die. In `in_order_of_programs`, `FlushPrograms`; `FlushCost::units`. Test:
+//!   `an_emergency_flush_pads_the_last_program_of_each_handle` in `placement.rs`,
+//!   `a_flush_saves_what_is_promised_whatever_the_placements_of_the_units` in `capability.rs`.
+//! - A detection writes clean units of handle 0, or dummy units, to superblocks of handle 0. Reason: it measures energy, and
+//!   what it writes is no data of the host's. In `BackedUp::take_clean`.
+//! - GC that goes on in an emergency flush leaves out superblocks of persistently isolated handles. Reason: its room is that of
+//!   the stream in which GC mixes handles. In `Outage::victim` of `cleaning.rs`.
+//! - A superblock that is due for refresh while a handle fills it is closed, and the handle goes on in another reclaim unit:
+//!   the event of NVMe's time limit. In `Core::close_open`. Test: `a_reclaim_unit_that_is_open_too_long_is_closed` in
+//!   `placement.rs`.
+//!
 //! A scheme that is off:
 //!
 //! - A scheme that is off counts nothing. Reason: it is the baseline of its paper. Test:

@@ -165,7 +165,7 @@ impl Ftl {
             first_combination: combination.start,
             combination_pages: combination.end - combination.start,
             lanes: (0..geometry.lanes).map(lane).collect(),
-            allocator: Allocator::new(allocation, geometry),
+            allocator: Allocator::new(allocation, geometry, placements.count()),
             picks: Picks::new(victim),
             index: LeastValid::new(geometry.lanes, geometry.superblocks_per_lane),
             valid: Huge::zeroed(words_per_superblock * geometry.superblocks as usize),
@@ -421,9 +421,9 @@ impl Ftl {
         self.translation.contains(&lpn.0)
     }
 
-    /// The stream to which a job moves a unit of `lpn` off-chip from a superblock with this mark.
+    /// The stream to which a job moves a unit of `lpn` off-chip. `mark` returns the mark of the superblock that it leaves.
     #[inline]
-    pub fn copy_stream(&self, lpn: Lpn, mark: u8, is_wear: bool) -> StreamId {
+    pub fn copy_stream(&self, lpn: Lpn, mark: impl FnOnce() -> u8, is_wear: bool) -> StreamId {
         if lpn.0 >= self.first_own
             && let Some(owner) = self.streams.owner_of(lpn)
         {
@@ -437,7 +437,7 @@ impl Ftl {
     pub fn emptying_stream(&self, array: &Array, superblock: SuperblockId, is_wear: bool) -> StreamId {
         let index = self.next_valid(superblock, 0);
         let lpn = index.map_or(Lpn(0), |index| array.lpn(self.geometry.unit(superblock, index)));
-        self.copy_stream(lpn, array.superblock(superblock).mark, is_wear)
+        self.copy_stream(lpn, || array.superblock(superblock).mark, is_wear)
     }
 
     /// The number of mapped logical units of the host.

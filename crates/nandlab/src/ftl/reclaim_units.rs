@@ -82,10 +82,24 @@ impl Ftl {
         }
     }
 
+    /// The number of the unit that a stream fills, and the superblocks that it still takes.
+    pub(crate) fn open_unit(&self, lane: LaneId, stream: StreamId) -> (u32, u32) {
+        let open = |units: &ReclaimUnits| units.open[lane.index() * units.streams + stream.index()];
+        let open = self.units.as_ref().map(open).unwrap_or_default();
+        (open.number, open.left)
+    }
+
+    /// Sets [`Ftl::open_unit`].
+    pub(crate) fn set_open_unit(&mut self, lane: LaneId, stream: StreamId, (number, left): (u32, u32)) {
+        if let Some(units) = &mut self.units {
+            *units.open_of(lane, stream) = OpenUnit { number, left };
+            units.newest = units.newest.max(number);
+        }
+    }
+
     /// Superblocks that the unit which a stream fills takes beside those that it has.
     pub fn superblocks_left_in_unit(&self, lane: LaneId, stream: StreamId) -> u32 {
-        let open = |units: &ReclaimUnits| units.open[lane.index() * units.streams + stream.index()].left;
-        self.units.as_ref().map_or(0, open)
+        self.open_unit(lane, stream).1
     }
 
     /// The superblocks of a reclaim unit.
@@ -131,18 +145,26 @@ impl Ftl {
         })
     }
 
-    /// The streams of a lane go on in the units of their open superblocks.
+    /// After a recovery or a load: the streams of a lane go on in the units of their open superblocks. A stream of the host
+    /// without one goes on in its newest unit, which has a superblock of the stream's mark.
     pub(super) fn resume_units(&mut self, array: &Array, lane: LaneId) {
         let Some(units) = &mut self.units else { return };
+        let superblocks = || self.geometry.superblock_ids_of(lane);
+        let number_of = |superblock: SuperblockId| array.reclaim_unit(superblock);
+        units.newest = units.newest.max(superblocks().map(number_of).max().unwrap_or(0));
         for stream in self.streams.ids() {
             let open = self.lanes[lane.index()].open[stream.index()];
-            let number = match open.is_full() {
-                true => 0,
-                false => array.reclaim_unit(self.geometry.superblock_of(UnitId(open.next))),
+            let mark = self.streams.spec(stream).mark;
+            let is_of_stream = |superblock: &SuperblockId| array.superblock(*superblock).mark == mark;
+            let number = if !open.is_full() {
+                number_of(self.geometry.superblock_of(UnitId(open.next)))
+            } else if self.streams.is_host(stream) && mark > 0 {
+                superblocks().filter(is_of_stream).map(number_of).max().unwrap_or(0)
+            } else {
+                0
             };
-            let superblocks = self.geometry.superblock_ids_of(lane);
-            let taken = superblocks.filter(|&superblock| array.reclaim_unit(superblock) == number).count();
-            let left = if number > 0 { units.size.saturating_sub(taken as u32) } else { 0 };
+            let taken = superblocks().filter(|&superblock| number_of(superblock) == number).count() as u32;
+            let left = if number > 0 { units.size.saturating_sub(taken) } else { 0 };
             *units.open_of(lane, stream) = OpenUnit { number, left };
         }
     }

@@ -5,6 +5,7 @@
 
 use super::allocation::Allocator;
 use super::lane::{Lane, OpenSuperblock};
+use super::placement::Place;
 use super::streams::Writer;
 use super::{FLUSH_KEEPS_SUPERBLOCKS, Ftl, StreamId};
 use crate::base::geometry::{DieId, LaneId, Lpn, SuperblockId, UnitId};
@@ -129,8 +130,10 @@ impl Ftl {
     /// The lane for a host write under dynamic allocation.
     #[inline(never)]
     fn choose_any_lane(&mut self, device: &Device, stream: StreamId, group: u16) -> Option<LaneId> {
-        if let Allocator::Dynamic { lane: Some(lane), .. } = self.allocator
-            && self.placements.is_in(lane, group)
+        let handle = self.streams.handle_of(stream).unwrap_or(0);
+        let placement = self.placements.number(Place { group, handle });
+        if let Allocator::Dynamic { lanes, .. } = &self.allocator
+            && let Some(lane) = lanes[placement]
             && self.is_amid_program(lane, stream)
         {
             return Some(lane);
@@ -162,9 +165,9 @@ impl Ftl {
         let (first, lane) = with_room.next()?;
         if with_room.next().is_none() && geometry.dies_per_lane == 1 {
             let lane = LaneId(lane);
-            return (!is_full(first)).then(|| allocator.take(geometry.die_of(lane), lane));
+            return (!is_full(first)).then(|| allocator.take(geometry.die_of(lane), lane, placement));
         }
-        allocator.choose(geometry, device, |lane| {
+        allocator.choose(geometry, device, placement, |lane| {
             let state = &lanes[lane.index()];
             let open = state.open[stream.index()];
             (placements.is_in(lane, group) && has_room(state) && !is_full(state))

@@ -429,13 +429,14 @@ impl Streams {
         self.map
     }
 
-    /// The stream to which a job moves units of the host off-chip from a superblock with this mark.
+    /// The stream to which a job moves units of the host off-chip from a superblock with the mark that `mark` returns.
     #[inline(always)]
-    pub fn of_jobs(&self, mark: u8, is_wear: bool) -> StreamId {
-        if let Some(&stream) = self.gc_by_mark.get(usize::from(mark))
-            && stream != StreamId::GC
-        {
-            return stream;
+    pub fn of_jobs(&self, mark: impl FnOnce() -> u8, is_wear: bool) -> StreamId {
+        if !self.gc_by_mark.is_empty() {
+            let stream = self.gc_by_mark[usize::from(mark())];
+            if stream != StreamId::GC {
+                return stream;
+            }
         }
         if is_wear { self.wear } else { StreamId::GC }
     }
@@ -558,7 +559,7 @@ mod tests {
             (marks[2], [StreamId::GC, wear], 0b100),
             (streams.spec(own).mark, [own, own], 0b010),
         ] {
-            assert_eq!([false, true].map(|is_wear| streams.of_jobs(mark, is_wear)), to, "mark {mark}");
+            assert_eq!([false, true].map(|is_wear| streams.of_jobs(|| mark, is_wear)), to, "mark {mark}");
             assert_eq!(streams.handles_in(mark), handles, "mark {mark}");
         }
         assert!(streams.is_gc(own) && streams.is_gc(StreamId::GC) && !streams.is_gc(wear));

@@ -125,7 +125,7 @@ fn device(spec: &Spec) -> (Geometry, Device) {
 fn dynamic_allocation_visits_idle_dies_in_turn_and_takes_the_lane_with_most_room() {
     let spec = spec(ALL_DIFFERENT, &["ftl.allocation=dynamic"]);
     let (geometry, device) = device(&spec);
-    let mut allocator = Allocator::new(Allocation::Dynamic, &geometry);
+    let mut allocator = Allocator::new(Allocation::Dynamic, &geometry, 1);
     // Lane 3 of each die has the most room; dies 5 and 6 have no room.
     let room = |lane: LaneId| {
         let (die, lane) = (lane.0 / 5, lane.0 % 5);
@@ -134,12 +134,12 @@ fn dynamic_allocation_visits_idle_dies_in_turn_and_takes_the_lane_with_most_room
     let with_room: Vec<u32> = (0..24).filter(|&die| die != 5 && die != 6).collect();
     for round in 0..66 {
         let die = with_room[round % 22];
-        let chosen = allocator.choose(&geometry, &device, room);
+        let chosen = allocator.choose(&geometry, &device, 0, room);
         assert_eq!(chosen, Some(LaneId(die * 5 + 3)), "choice {round}");
     }
-    assert_eq!(allocator.choose(&geometry, &device, |_| None), None);
+    assert_eq!(allocator.choose(&geometry, &device, 0, |_| None), None);
     // The search continues after the die chosen last, even after a failed choice.
-    assert_eq!(allocator.choose(&geometry, &device, room), Some(LaneId(3)));
+    assert_eq!(allocator.choose(&geometry, &device, 0, room), Some(LaneId(3)));
 }
 
 #[test]

@@ -31,7 +31,7 @@ fn finish<P: Probe>(drive: &mut Drive<P>) {
 
 #[test]
 fn writes_with_two_placements_go_to_two_open_superblocks() {
-    let buffer = ["drive.page_size=16KiB", "ftl.mapping_unit=4KiB", "ftl.buffer=64KiB"];
+    let buffer = ["drive.op=1.0", "drive.page_size=16KiB", "ftl.mapping_unit=4KiB", "ftl.buffer=64KiB"];
     for settings in [&[][..], &buffer, &["cache.size=64KiB", "cache.flush_to=flash"]] {
         let mut drive = Drive::with_probe(&two_placements(settings), Oracle::default());
         // Every LPN is in lane 0. The newest write of the last one has placement 1.

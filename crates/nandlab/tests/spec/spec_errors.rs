@@ -35,7 +35,7 @@ fn unknown_keys_and_sections_are_errors() {
         "run.toml:2: ftl.idle_after: unknown key\n  remedy: did you mean gc.idle_after? [ftl] has: map, mapping_unit, buffer, \
          superblock, allocation, wear_levelling, wear_gap",
     );
-    let sections = "sections: drive, host, timing, ftl, gc, ecc, reliability, \
+    let sections = "sections: drive, host, timing, ftl, placement, gc, ecc, reliability, \
                     refresh, reclaim, \
                     migration, cache, capacitor, power, energy, precondition, workload, output; \
                     keys above the sections: seed";
@@ -2143,4 +2143,79 @@ fn a_fill_that_bad_blocks_leave_no_room_for_is_an_error() {
     );
     load_with(text, &["precondition.used=0.921"]).unwrap_or_else(|e| panic!("{e}"));
     load_with(text, &["drive.bad_blocks=0"]).unwrap_or_else(|e| panic!("{e}"));
+}
+
+/// The settings of placement handles that cannot be, with the key, the reason and the remedy.
+#[test]
+fn placement_handles_that_cannot_be_are_refused() {
+    let drive = "[drive]\nchannels = 2\nchips_per_channel = 1\nplanes_per_die = 2\nblocks_per_plane = 64\n\
+                 pages_per_block = 16\npage_size = '4KiB'\nop = 0.5\n";
+    for (sections, text) in [
+        (
+            "[placement]\nhandles = 2\nisolation = ['initial']\n",
+            "placement.isolation: 1 isolations for 2 handles\n  remedy: write one for each handle, or set placement.handles = 1",
+        ),
+        (
+            "[placement]\nhandles = 2\nisolation = ['initial', 'eternal']\n",
+            "placement.isolation: expected \"initial\" or \"persistent\", found \"eternal\"",
+        ),
+        (
+            "[placement]\nisolation = 'persistent'\n",
+            "placement.isolation: \"persistent\" has no effect with placement.handles = 1",
+        ),
+        ("[placement]\nhandles = 17\n", "placement.handles: expected a whole number from 1 to 16, found 17"),
+        (
+            "[placement]\ngroups = 2\n",
+            "placement.groups: the placement of a write chooses its reclaim group, so its plane cannot follow from its \
+             address\n  remedy: set ftl.allocation = \"dynamic\", or placement.groups = 1",
+        ),
+        (
+            "[placement]\ngroups = 3\n[ftl]\nallocation = 'dynamic'\n",
+            "placement.groups: 2 dies are not 3 reclaim groups of as many dies each\n  remedy: set placement.groups = 2, or \
+             a multiple of 3 dies",
+        ),
+        (
+            "[placement]\ngroups = 2\n[ftl]\nsuperblock = 'drive'\n[timing]\nmulti_plane = true\n",
+            "a superblock of all dies is in every reclaim group\n  remedy: set ftl.superblock = \"die\" or \"plane\", or \
+             placement.groups = 1",
+        ),
+        (
+            "[placement]\nhandles = 2\n[migration]\nfirst_block = 'shared'\n[gc]\npacing = 'none'\n",
+            "a first block that GC shares with the host mixes the data that placement handles keep apart\n  remedy: set \
+             migration.first_block = \"own\", or leave out [placement]",
+        ),
+        (
+            "[placement]\nhandles = 16\nisolation = 'persistent'\n[migration]\npolicy.rcopyback = { limit = 2 }\n",
+            "would have 34 open blocks in a plane, of which it can have 32\n  remedy: set placement.handles to 2 fewer",
+        ),
+    ] {
+        let errors = says(&format!("{drive}{sections}"));
+        assert!(errors.contains(text), "{sections}: {errors}");
+    }
+}
+
+/// Each handle has an open block in every plane: the refusal names the fewest blocks that are enough, and one fewer is
+/// refused.
+#[test]
+fn the_open_blocks_of_handles_count_in_the_room_of_a_plane() {
+    let drive = |blocks: u32, placement: &str| {
+        format!(
+            "[drive]\nchannels = 1\nchips_per_channel = 1\nplanes_per_die = 1\nblocks_per_plane = {blocks}\n\
+             pages_per_block = 16\npage_size = '4KiB'\nop = 0.25\n[placement]\n{placement}"
+        )
+    };
+    for (placement, names) in [
+        ("handles = 8\n", "7 open for the placement handles"),
+        (
+            "handles = 4\nisolation = ['initial', 'persistent', 'persistent', 'initial']\n",
+            "3 open and 1 free for GC",
+        ),
+    ] {
+        let errors = says(&drive(24, placement));
+        assert!(errors.contains(names), "{errors}");
+        let remedy = errors.split("drive.blocks_per_plane = ").nth(1).expect("the remedy names blocks");
+        let blocks: u32 = remedy.split_whitespace().next().unwrap().parse().unwrap();
+        load_with(&drive(blocks, placement), &[]).expect("so many blocks are enough");
+        assert!(says(&drive(blocks - 1, placement)).contains(names));
+    }
 }

@@ -30,8 +30,8 @@ pub enum Allocator {
     Dynamic {
         /// The die chosen last.
         last: u32,
-        /// The lane chosen last.
-        lane: Option<LaneId>,
+        /// By placement, the lane chosen last.
+        lanes: Box<[Option<LaneId>]>,
         /// As in a static allocation.
         unit_bits: u32,
         /// As in a static allocation.
@@ -40,14 +40,17 @@ pub enum Allocator {
 }
 
 impl Allocator {
-    /// The allocator of `ftl.allocation`.
-    pub fn new(allocation: Allocation, geometry: &Geometry) -> Self {
+    /// The allocator of `ftl.allocation`, for a number of placements.
+    pub fn new(allocation: Allocation, geometry: &Geometry, placements: usize) -> Self {
         let (unit_bits, count) = (geometry.units_per_page.trailing_zeros(), Divisor::new(geometry.lanes));
         match allocation {
             Allocation::Static(order) => {
                 Self::Static { lanes: static_order(order, geometry), unit_bits, count }
             }
-            Allocation::Dynamic => Self::Dynamic { last: geometry.dies - 1, lane: None, unit_bits, count },
+            Allocation::Dynamic => {
+                let lanes = vec![None; placements].into();
+                Self::Dynamic { last: geometry.dies - 1, lanes, unit_bits, count }
+            }
         }
     }
 
@@ -76,7 +79,7 @@ impl Allocator {
         }
     }
 
-    /// The lane for a write under dynamic allocation, which considers only lanes for which `room` is not `None`: it
+    /// The lane for a write with the placement of this number under dynamic allocation, which considers only lanes for which `room` is not `None`: it
     /// chooses the least-loaded die with such a lane, and on this die the lane with the most room. It returns `None` if
     /// no lane has room.
     ///
@@ -87,6 +90,7 @@ impl Allocator {
         &mut self,
         geometry: &Geometry,
         device: &Device,
+        placement: usize,
         mut room: impl FnMut(LaneId) -> Option<u32>,
     ) -> Option<LaneId> {
         let Self::Dynamic { last, .. } = self else { panic!("the home lane takes all writes") };
@@ -108,14 +112,14 @@ impl Allocator {
             }
         }
         let (die, lane) = best?;
-        Some(self.take(die, lane))
+        Some(self.take(die, lane, placement))
     }
 
     /// Chooses a lane and its die under dynamic allocation.
     #[inline]
-    pub fn take(&mut self, die: DieId, lane: LaneId) -> LaneId {
-        if let Self::Dynamic { last, lane: chosen, .. } = self {
-            (*last, *chosen) = (die.0, Some(lane));
+    pub fn take(&mut self, die: DieId, lane: LaneId, placement: usize) -> LaneId {
+        if let Self::Dynamic { last, lanes, .. } = self {
+            (*last, lanes[placement]) = (die.0, Some(lane));
         }
         lane
     }
@@ -151,9 +155,9 @@ impl State for Allocator {
     fn save_state(&self, out: &mut StateWriter<'_>) {
         match self {
             Self::Static { lanes: _, unit_bits: _, count: _ } => {}
-            Self::Dynamic { last, lane, unit_bits: _, count: _ } => {
+            Self::Dynamic { last, lanes, unit_bits: _, count: _ } => {
                 last.save_state(out);
-                lane.save_state(out);
+                lanes.save_state(out);
             }
         }
     }
@@ -161,9 +165,9 @@ impl State for Allocator {
     fn load_state(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
         match self {
             Self::Static { .. } => Ok(()),
-            Self::Dynamic { last, lane, .. } => {
+            Self::Dynamic { last, lanes, .. } => {
                 last.load_state(from)?;
-                lane.load_state(from)
+                lanes.load_state(from)
             }
         }
     }
