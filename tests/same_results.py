@@ -141,6 +141,8 @@ VARIANTS: Mapping[str, tuple[str, tuple[str, ...], Mapping[str, tuple[str, ...]]
             "detections": DETECTIONS,
             "detections-continuous": (*DETECTIONS, "capacitor.steps=continuous", "capacitor.capacitance=5mF"),
             "no-cache": NO_CACHE,
+            "streams-sepbit": ("ftl.streams=sepbit",),
+            "streams-multi-hash": ("ftl.streams=multi-hash",),
             "wear-dynamic": ("ftl.wear_levelling=dynamic",),
             "wear-none": ("ftl.wear_levelling=none",),
             "wear-gap": ("ftl.wear_gap=2",),

@@ -43,6 +43,7 @@ _Class = TypeVar("_Class", bound=type)
 
 #: The methods without which a class cannot decide for a slot.
 _NEEDED = {
+    "ftl.streams": ("stream",),
     "gc.victim": ("pick",),
     "ecc.start": ("start",),
     "cache.eviction": ("pick",),

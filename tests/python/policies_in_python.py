@@ -356,3 +356,36 @@ class TableInPython:
         if read.age_s >= 7 * 86_400 and read.erases >= 9_000:
             return 5
         return 3 if read.erases >= 9_001 else 2
+
+
+MASK = (1 << 64) - 1
+
+
+@nandlab.policy("ftl.streams")
+class MultiHashInPython:
+    """Data whose counters by hash have all reached a threshold."""
+
+    COUNTERS, HASHES, THRESHOLD, DECAY = 512, 2, 3, 700
+
+    def __init__(self):
+        self.salts = [self.random.below(1 << 63) for _ in range(8)]
+        self.counters = [0] * self.COUNTERS
+        self.since = 0
+
+    def places(self, lpn):
+        for salt in self.salts[: self.HASHES]:
+            x = lpn ^ salt
+            x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+            x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & MASK
+            yield (x ^ (x >> 31)) % self.COUNTERS
+
+    def stream(self, lpn, written):
+        return int(all(self.counters[at] + 1 >= self.THRESHOLD for at in self.places(lpn)))
+
+    def on_written(self, lpn, stream):
+        for at in self.places(lpn):
+            self.counters[at] = min(self.counters[at] + 1, 15)
+        self.since += 1
+        if self.since == self.DECAY:
+            self.since = 0
+            self.counters = [counter // 2 for counter in self.counters]

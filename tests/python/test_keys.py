@@ -171,6 +171,7 @@ CASES: dict[str, Case] = {
     "ftl.buffer": case("ftl.buffer=64KiB", base=("ftl.mapping_unit=1KiB",)),
     "ftl.superblock": case("ftl.superblock=die", base=("timing.multi_plane=true",)),
     "ftl.allocation": case("ftl.allocation=PDWC"),
+    "ftl.streams": case("ftl.streams=sepbit", base=SKEWED),
     "ftl.wear_levelling": case("ftl.wear_levelling=static", base=("ftl.wear_gap=1", *SKEWED)),
     "ftl.wear_gap": case("ftl.wear_gap=1", base=("ftl.wear_levelling=static", *SKEWED)),
     "placement.handles": case("placement.handles=2"),

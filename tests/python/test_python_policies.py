@@ -91,6 +91,8 @@ PAIRS = [
     (COPYBACK, "migration.policy", {"rcopyback-in-python": {"limit": 2}}, {"rcopyback": {"limit": 2}}),
     (COPYBACK, "migration.policy", {"rcopyback-greedy-in-python": {"limit": 2}}, {"rcopyback-greedy": {"limit": 2}}),
     ({}, "ftl.map.demand", {"cache": "4KiB", "eviction": "map-lru-in-python"}, {"cache": "4KiB", "eviction": "lru"}),
+    ({}, "ftl.streams", "multi-hash-in-python", {"multi-hash": {"counters": 512, "threshold": 3, "decay": 700}}),
+    (EVICTING, "ftl.streams", "multi-hash-in-python", {"multi-hash": {"counters": 512, "threshold": 3, "decay": 700}}),
     (OLD, "ecc.start", "first-in-python", "first"),
     (OLD, "ecc.start", "ideal-in-python", "ideal"),
     (OLD, "ecc.start", "last-level-in-python", "last-level"),
@@ -144,6 +146,7 @@ def test_a_built_in_policy_in_python_gives_the_same_results(tmp_path, sets, slot
             {"cache": "4KiB", "eviction": "lru"},
             {"cache": "4KiB", "eviction": "map-fifo"},
         ),
+        ({}, "ftl.streams", "sepbit", {"multi-hash": {"counters": 512, "threshold": 3, "decay": 700}}),
         (OLD, "ecc.start", "first", "ideal"),
         (OLD, "ecc.start", "last-level", "first"),
         (OLD, "ecc.start", "last-level", "block-level"),
@@ -298,6 +301,8 @@ def test_a_pick_that_is_not_full_ends_the_run():
         ),
         ("ftl.map.demand.eviction", {}, {"evict": lambda self: None}, "it returned None: expected the LPN"),
         ("ftl.map.demand.eviction", {}, {"evict": lambda self: 1 << 31}, "2147483648"),
+        ("ftl.streams", {}, {"stream": lambda self, *_: None}, "it returned None: expected the number of a stream"),
+        ("ftl.streams", {}, {"stream": lambda self, *_: 2}, "it told a write to class 2, and the drive has 2 classes"),
         ("ecc.start", OLD, {"start": lambda self, read: 0}, "it returned 0: expected a read level from 1 to 7"),
         (
             "ecc.start",
@@ -313,7 +318,9 @@ def test_a_pick_that_is_not_full_ends_the_run():
 def test_an_answer_of_another_slot_that_cannot_be_ends_the_run(slot, sets, methods, text):
     nandlab.policy(slot, "user")(type("Answers", (), {**methods, "__module__": __name__}))
     chosen = {"user": {"limit": 2}} if slot == "migration.policy" else "user"
-    key, value = (slot, chosen) if slot[0] != "f" else ("ftl.map.demand", {"cache": "4KiB", "eviction": "user"})
+    key, value = (
+        (slot, chosen) if not slot.startswith("ftl.map") else ("ftl.map.demand", {"cache": "4KiB", "eviction": "user"})
+    )
     with pytest.raises(nandlab.RunError) as error:
         nandlab.run(nandlab.load(SPEC, {**sets, key: value}))
     assert "test_python_policies.py:" in str(error.value) and text in str(error.value)
@@ -486,6 +493,7 @@ OF_PAGE = {
     "ecc-start": OLD,
     "migration-policy": COPYBACK,
     "map-eviction": {"ftl.map.demand.cache": "4KiB"},
+    "ftl-streams": {},
 }
 
 

@@ -89,6 +89,7 @@ def settings_of(spec: Mapping[str, object]) -> list[Block]:
         ("mapping unit", "ftl.mapping_unit"),
         ("write buffer", "ftl.buffer"),
         ("allocation", "ftl.allocation"),
+        ("streams of the host", "ftl.streams"),
         ("wear levelling", "ftl.wear_levelling"),
         ("placement handles", "placement.handles"),
         ("reclaim groups", "placement.groups"),

@@ -12,6 +12,7 @@
 //! | `gc.victim` | `Box<dyn VictimPolicy>`, table `policies!` | `background/gc/`; the trait in `ftl/victim.rs` | one lane's superblocks (`Candidates`), its own state and random stream |
 //! | `gc.pacing`, `gc.foreground` | enums | `background/pacing.rs`, `background/job.rs` | a lane's room, the units that its job has to move |
 //! | `ftl.allocation` | enum | `ftl/allocation/` | LPN; `dynamic` also die load and room |
+//! | `ftl.streams` | enum; from outside `Box<dyn StreamPolicy>` | `host/streams/` | LPN, units written by the host; which superblocks are opened and erased |
 //! | `ftl.wear_levelling` | enum; for the cold superblock `Box<dyn VictimPolicy>` | `ftl/free_superblocks.rs` (next free superblock), `background/wear.rs` (cold superblock) | a lane's P/E cycles |
 //! | `timing.scheduler` | enum | `sched/pick.rs` | the head of each of a die's five queues, one for each class of operations, and whether background work is urgent |
 //! | `ftl.map` | `core::Map`; `UnitMap`, with `demand` also `DemandMap` | `ftl/unit_map.rs`, `demand_map/` | |
@@ -36,6 +37,8 @@ use super::ids::LaneId;
 /// A slot whose policy may come from outside the spec, and may fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PolicySlot {
+    /// `ftl.streams`.
+    Streams,
     /// `ecc.start`.
     Start,
     /// `gc.victim`.
@@ -54,8 +57,9 @@ pub enum PolicySlot {
 
 impl PolicySlot {
     /// All slots, in the order of the sections of a spec.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Start,
+        Self::Streams,
         Self::Wear,
         Self::MapEviction,
         Self::Victim,
@@ -67,6 +71,7 @@ impl PolicySlot {
     /// The spec key of the slot.
     pub const fn key(self) -> &'static str {
         match self {
+            Self::Streams => "ftl.streams",
             Self::Start => "ecc.start",
             Self::Victim => "gc.victim",
             Self::Wear => "ftl.wear_levelling",

@@ -11,6 +11,7 @@ use nandlab::demand_map::MapEviction;
 use nandlab::drive::Policies;
 use nandlab::flash::{ReadView, StartPolicy, Superblock, SuperblockState};
 use nandlab::ftl::{Candidates, VictimPolicy};
+use nandlab::host::streams::StreamPolicy;
 use nandlab::migration::{MigrationPolicy, VictimView};
 use nandlab::write_cache::CacheSlot;
 use nandlab::write_cache::eviction::{CachedOrder, EvictionPolicy};
@@ -28,6 +29,7 @@ pub(crate) const DECISIONS: &[(PolicySlot, &[&str])] = &[
     (PolicySlot::Migration, &["copies_back"]),
     (PolicySlot::MapEviction, &["evict"]),
     (PolicySlot::Start, &["start"]),
+    (PolicySlot::Streams, &["stream"]),
 ];
 
 /// Fills a slot. `chosen` and `stream` are called for each object: when the drive is built, and after a power loss,
@@ -51,6 +53,7 @@ pub(crate) fn fill(
             policies.with_map_eviction(name, move |entries| Box::new(Mapped::new(make(), entries)))
         }
         PolicySlot::Start => policies.with_read_start(name, move |_| Box::new(Starting::new(make()))),
+        PolicySlot::Streams => policies.with_streams(name, move || Box::new(Streaming::new(make()))),
         PolicySlot::Wear => unreachable!("the slot is not open"),
     }
 }
@@ -789,5 +792,48 @@ impl StartPolicy for Starting {
 
     fn on_erased(&mut self, superblock: SuperblockId) {
         self.watching.add(1, superblock.0, 0);
+    }
+}
+
+// ---------------------------------------------------------------------------------------------------------- ftl.streams
+
+/// A policy that divides the host's writes into streams.
+#[derive(Debug)]
+struct Streaming {
+    watching: Watching,
+    stream: Option<Py<PyAny>>,
+}
+
+impl Streaming {
+    const HOOKS: &[&str] = &["on_written", "on_opened", "on_erased"];
+
+    fn new(instance: Instance) -> Self {
+        Python::attach(|py| Self {
+            stream: instance.method(py, "stream"),
+            watching: Watching::new(py, instance, Self::HOOKS),
+        })
+    }
+}
+
+impl StreamPolicy for Streaming {
+    fn class(&mut self, lpn: Lpn, written: u64) -> Result<u8, PolicyError> {
+        Python::attach(|py| {
+            self.watching.before_decision(py)?;
+            let answer = call(py, &self.watching.instance, self.stream.as_ref(), (lpn.0, written))?;
+            let wanted = "the number of a stream of the drive, from 0";
+            let class = number(&answer, wanted)?.and_then(|class| u8::try_from(class).ok());
+            class.ok_or_else(|| Instance::impossible(&answer, wanted))
+        })
+    }
+
+    fn on_written(&mut self, lpn: Lpn, class: u8, superblock: SuperblockId, opened: bool) {
+        self.watching.add(0, lpn.0, class.into());
+        if opened {
+            self.watching.add(1, superblock.0, class.into());
+        }
+    }
+
+    fn on_erased(&mut self, superblock: SuperblockId, _written: u64) {
+        self.watching.add(2, superblock.0, 0);
     }
 }

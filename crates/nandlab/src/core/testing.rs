@@ -173,6 +173,7 @@ impl Setup {
             copybacks_max: self.copybacks_max,
             has_combinations: self.has_combinations,
             slc: None,
+            added: crate::host::AddedStreams::default(),
         };
         let needs = SuperblockNeeds::new(&Demands {
             lanes: self.lanes.into(),

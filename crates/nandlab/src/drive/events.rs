@@ -171,6 +171,9 @@ impl<P: Probe> Drive<P> {
     /// Drops the links and the read level of an erased superblock.
     fn forget_superblock(&mut self, superblock: SuperblockId) {
         self.schemes.refreshing.on_erased(&mut self.core, superblock);
+        if let Some(classes) = &mut self.path.writes.classes {
+            classes.on_erased(superblock);
+        }
         self.core.set_superblock_level(superblock, 0);
     }
 

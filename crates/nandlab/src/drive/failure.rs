@@ -138,6 +138,7 @@ impl<P: Probe> Drive<P> {
         }
         match slot {
             PolicySlot::Start => "named by the spec",
+            PolicySlot::Streams => self.spec.ftl.streams.policy.name,
             PolicySlot::Victim => self.spec.gc.victim.name,
             PolicySlot::Wear => "static",
             PolicySlot::MapEviction => match self.spec.ftl.map {

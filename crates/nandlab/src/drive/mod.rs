@@ -253,7 +253,7 @@ impl<P: Probe> Drive<P> {
                     ..Host::new(&spec.host, spec.power.cut_after_requests, spec.gc.idle_after_ns, &core)
                 },
                 map: build::mapping(spec, &policies, &core),
-                writes: Writes::new(&core),
+                writes: Writes::new(&core).divided_by(policies.streams(spec, core.geometry())),
             },
             losses: Losses::default(),
             schemes,

@@ -1,13 +1,16 @@
 //! Policies from outside: those that fill a slot in place of the policy that the spec names.
 
 use super::Drive;
-use super::spec::{CacheSpec, DirtyBudget, Eviction, MapSpec, Spec};
+use super::spec::{CacheSpec, DirtyBudget, Eviction, MapSpec, Spec, StreamsSpec};
 use crate::background::{Laggard, gc};
+use crate::base::geometry::Geometry;
 use crate::base::policy::{PolicyInfo, PolicySlot};
 use crate::base::rng::Stream;
 use crate::demand_map::MapEviction;
 use crate::flash::{StartLevel, StartPolicy};
 use crate::ftl::{VictimPolicy, WearLevelling};
+use crate::host;
+use crate::host::streams::{AddedStreams, Classes, StreamPolicy};
 use crate::migration::{self, MigrationPolicy};
 use crate::probe::Probe;
 use crate::write_cache::CachePolicies;
@@ -19,6 +22,7 @@ type MakeMigration = dyn Fn() -> Box<dyn MigrationPolicy> + Send + Sync;
 type MakeSync = dyn Fn() -> Box<dyn SyncPolicy> + Send + Sync;
 type MakeEviction = dyn Fn() -> Box<dyn EvictionPolicy> + Send + Sync;
 type MakeStart = dyn Fn(u8) -> Box<dyn StartPolicy> + Send + Sync;
+type MakeStreams = dyn Fn() -> Box<dyn StreamPolicy> + Send + Sync;
 type MakeMapEviction = dyn Fn(u32) -> Box<dyn MapEviction> + Send + Sync;
 
 /// A policy from outside.
@@ -35,6 +39,7 @@ struct Outside<Make: ?Sized> {
 /// what the policy decides on: see the methods.
 #[derive(Default)]
 pub struct Policies {
+    streams: Option<Outside<MakeStreams>>,
     start: Option<Outside<MakeStart>>,
     victim: Option<Outside<MakeVictim>>,
     wear: Option<Outside<MakeVictim>>,
@@ -151,9 +156,23 @@ impl Policies {
         self
     }
 
+    /// The policy `name` divides the host's writes into classes, in place of `ftl.streams`. Needs a policy there, whose
+    /// streams it fills: those of a policy that the spec names from outside are as many as its parameter `classes` says,
+    /// or two.
+    #[must_use]
+    pub fn with_streams(
+        mut self,
+        name: impl Into<String>,
+        make: impl Fn() -> Box<dyn StreamPolicy> + Send + Sync + 'static,
+    ) -> Self {
+        self.streams = Some(Outside { name: name.into(), make: Box::new(make) });
+        self
+    }
+
     /// The name of the policy from outside in a slot.
     pub fn name(&self, slot: PolicySlot) -> Option<&str> {
         match slot {
+            PolicySlot::Streams => self.streams.as_ref().map(|outside| &*outside.name),
             PolicySlot::Start => self.start.as_ref().map(|outside| &*outside.name),
             PolicySlot::Victim => self.victim.as_ref().map(|outside| &*outside.name),
             PolicySlot::Wear => self.wear.as_ref().map(|outside| &*outside.name),
@@ -182,6 +201,11 @@ impl Policies {
         let keeps_no_budget = sync.is_some_and(|sync| !sync.keeps_budget());
         let without_cache = "the spec has no write cache; set cache.size";
         let refused = [
+            (
+                PolicySlot::Streams,
+                spec.ftl.streams.added == AddedStreams::default(),
+                "the spec has one stream of the host; set ftl.streams to a policy whose streams it fills",
+            ),
             (PolicySlot::Start, spec.ecc.levels.is_empty(), "the spec has no read levels; set ecc.levels"),
             (
                 PolicySlot::Wear,
@@ -256,6 +280,15 @@ impl Policies {
         }
     }
 
+    /// A fresh policy that divides the host's writes into classes; `None`: they are not divided.
+    pub(super) fn streams(&self, spec: &Spec, geometry: &Geometry) -> Option<Classes> {
+        let StreamsSpec { policy, added } = &spec.ftl.streams;
+        match &self.streams {
+            Some(outside) => Some(Classes::outside((outside.make)(), added.classes + 1)),
+            None => Classes::new(policy, spec.seed, geometry.logical_units, geometry.superblocks),
+        }
+    }
+
     /// A fresh policy from outside for the start levels of a drive with `levels` read levels.
     pub(super) fn start(&self, levels: u8) -> Option<Box<dyn StartPolicy>> {
         self.start.as_ref().map(|outside| (outside.make)(levels))
@@ -276,7 +309,9 @@ fn named_outside(spec: &Spec) -> impl Iterator<Item = (PolicySlot, &'static str)
     let copies = spec.migration.policy.name;
     let CacheSpec { sync: syncs, eviction: evicts, .. } = &spec.cache;
     let is_of_map = matches!(spec.ftl.map, MapSpec::Demand { eviction: Eviction::Outside, .. });
+    let streams = spec.ftl.streams.policy.name;
     let found = [
+        (PolicySlot::Streams, streams, !host::streams::POLICIES.iter().any(|info| info.name == streams)),
         (PolicySlot::Start, "named by the spec", spec.ecc.start == StartLevel::Outside),
         (PolicySlot::Victim, victim, !has(gc::POLICIES, victim)),
         (PolicySlot::Migration, copies, !has(migration::POLICIES, copies)),
@@ -297,6 +332,7 @@ impl<P: Probe> Drive<P> {
         if let Some(policy) = policies.start(core.ecc().levels()) {
             core.start_reads_by(policy);
         }
+        path.writes.classes = policies.streams(spec, core.geometry());
         background.set_wear_policy(policies.wear(spec, core.geometry().lanes));
         if let Some(mapping) = &mut path.map {
             let cache = &mut mapping.demand.cache;

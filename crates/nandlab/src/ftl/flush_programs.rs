@@ -417,6 +417,7 @@ mod tests {
             bad_blocks: 0.0,
             seed: 0,
             units_per_superblock: array.shapes().first().units.into(),
+            units_per_flush_superblock: array.shapes().first().units.into(),
             units_per_program: units.into(),
             unit_bytes: geometry.unit_bytes.into(),
             logical_units: geometry.logical_units.into(),
@@ -431,6 +432,8 @@ mod tests {
             needs,
             streams,
             placements: Placements::of(&PlacementSpec::default(), 4),
+            slc: None,
+            flush_shape: ShapeId::FIRST,
         };
         let mut ftl = Ftl::new(config, &geometry, &array);
         for (lane, free) in (0..4).map(LaneId).zip(free) {

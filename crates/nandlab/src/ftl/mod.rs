@@ -459,8 +459,8 @@ impl Ftl {
     /// [`Ftl::set_lsb_only`] for the streams of the host.
     pub fn set_host_lsb_only(&mut self, lane: LaneId, is_on: bool) {
         // No page depends on another in SLC mode.
-        for number in 0..self.streams.by_placement().len() {
-            self.set_lsb_only(lane, self.streams.by_placement()[number], is_on);
+        for number in 0..self.streams.natives().len() {
+            self.set_lsb_only(lane, self.streams.natives()[number], is_on);
         }
     }
 

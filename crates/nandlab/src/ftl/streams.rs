@@ -46,6 +46,15 @@ const SLC: u8 = 63;
 /// and then those of GC of each persistently isolated handle.
 const HANDLE_MARKS: u8 = COPYBACKS_MAX + 1;
 
+/// The largest number of classes beside class 0 into which a policy of `ftl.streams` divides the writes of handle 0.
+pub const CLASSES_MAX: u8 = 7;
+
+/// The numbers in a saved drive of the streams of classes, and then that of GC for class 1.
+const CLASS_NUMBERS: u8 = FIXED_NUMBERS + 2 * HANDLES_MAX as u8;
+
+/// The marks of the superblocks of classes, and then that of GC for class 1.
+const CLASS_MARKS: u8 = HANDLE_MARKS + 2 * HANDLES_MAX as u8;
+
 /// The number of a handle that is within [`HANDLES_MAX`].
 fn number_of(handle: u16) -> u8 {
     assert!(handle < HANDLES_MAX, "a drive has at most {HANDLES_MAX} placement handles");
@@ -124,12 +133,24 @@ pub struct StreamSpec {
     /// The persistently isolated handle to whose data GC moves only data of this handle; `None`: the stream is not of
     /// such a handle alone.
     pub gc_of: Option<u16>,
+    /// Of a stream of the host: the class of `ftl.streams` into which the drive has told the writes. Of a stream of GC:
+    /// the class of the data that GC moves to it, out of the superblocks of this class. 0: none.
+    pub class: u8,
 }
 
 impl StreamSpec {
     /// A stream without a mark and without LPNs of its own.
     pub fn new(number: u8, writer: Writer, need: Need) -> Self {
-        Self { number, writer, need, lpns: OwnLpns::None, mark: 0, opens_most_worn: false, gc_of: None }
+        Self {
+            number,
+            writer,
+            need,
+            lpns: OwnLpns::None,
+            mark: 0,
+            opens_most_worn: false,
+            gc_of: None,
+            class: 0,
+        }
     }
 
     /// The stream of host writes with a placement handle. Handles above 0 need an open superblock each. `is_marked`:
@@ -153,6 +174,28 @@ impl StreamSpec {
         let (handles, number) = (HANDLES_MAX as u8, number_of(handle));
         let stream = Self::new(FIXED_NUMBERS + handles + number, Writer::Job, Need::new("gc", "GC", 1, 0));
         Self { gc_of: Some(handle), ..stream.marked(HANDLE_MARKS + handles + number) }
+    }
+
+    /// The stream of host writes with placement handle 0 that a policy of `ftl.streams` tells to a class above 0: an open
+    /// superblock.
+    ///
+    /// # Panics
+    /// If a drive cannot have that many classes.
+    pub fn class(class: u8) -> Self {
+        assert!(
+            (1..=CLASSES_MAX).contains(&class),
+            "a drive has at most {CLASSES_MAX} classes beside class 0"
+        );
+        let need = Need::new("streams", "ftl.streams", 1, 0);
+        let stream = Self::new(CLASS_NUMBERS + class - 1, Writer::Host { handle: 0 }, need);
+        Self { class, ..stream.marked(CLASS_MARKS + class - 1) }
+    }
+
+    /// The stream to which GC moves the data of class 1: an open superblock.
+    pub fn gc_of_class() -> Self {
+        let need = Need::new("streams", "ftl.streams", 1, 0);
+        let stream = Self::new(CLASS_NUMBERS + CLASSES_MAX, Writer::Job, need);
+        Self { class: 1, ..stream.marked(CLASS_MARKS + CLASSES_MAX) }
     }
 
     /// The stream of the host's units that GC moves off-chip: an open superblock, unless GC shares that of the host,
@@ -195,10 +238,13 @@ pub struct Streams {
     specs: Box<[StreamSpec]>,
     /// By stream: its own LPNs.
     lpns: Box<[Range<u32>]>,
-    /// By placement handle: the stream of the host; then that of the host in SLC mode, if there is one.
+    /// The streams of the host: by placement handle, then by class of `ftl.streams` from class 1 on, and then that of the
+    /// host in SLC mode, if there is one.
     hosts: Box<[StreamId]>,
-    /// The number of placements.
-    placements: usize,
+    /// The number of placement handles.
+    handles: u16,
+    /// The number of streams of the host without that in SLC mode.
+    natives: usize,
     /// The stream of the host in SLC mode.
     slc: Option<StreamId>,
     /// By stream, one bit: whether it is a stream of the host.
@@ -241,17 +287,26 @@ impl Streams {
             first..next
         });
         let lpns = lpns.collect();
-        let handle = |spec: &StreamSpec| match spec.writer {
-            Writer::Host { handle } => Some(handle),
+        let host = |spec: &StreamSpec| match spec.writer {
+            Writer::Host { handle } => Some((spec.class, handle)),
             _ => None,
         };
         let hosts: Box<[StreamId]> =
-            ids().zip(&specs).filter(|(_, spec)| handle(spec).is_some()).map(|(id, _)| id).collect();
-        let is_dense = hosts.iter().zip(0..).all(|(id, number)| handle(&specs[id.index()]) == Some(number));
-        assert!(is_dense, "placement handles are declared in their order, from 0 on");
+            ids().zip(&specs).filter(|(_, spec)| host(spec).is_some()).map(|(id, _)| id).collect();
+        let of_handles = hosts.iter().filter(|id| specs[id.index()].class == 0).count() as u16;
+        let expected = (0..of_handles).map(|handle| (0, handle)).chain((1..).map(|class| (class, 0)));
+        let is_dense =
+            hosts.iter().zip(expected).all(|(id, number)| host(&specs[id.index()]) == Some(number));
+        assert!(is_dense, "placement handles, and classes, are declared in their order");
         let mut gc_by_mark = Vec::new();
         let mut own_gc_bits = 0;
         for (id, spec) in ids().zip(&specs) {
+            if spec.writer == Writer::Job && spec.class > 0 {
+                // Data that GC has moved once is moved with all other data from then on.
+                gc_by_mark.resize(1 + usize::from(u8::MAX), StreamId::GC);
+                let of_class = hosts[usize::from(of_handles) + usize::from(spec.class) - 1];
+                gc_by_mark[usize::from(specs[of_class.index()].mark)] = id;
+            }
             let Some(handle) = spec.gc_of else { continue };
             gc_by_mark.resize(1 + usize::from(u8::MAX), StreamId::GC);
             own_gc_bits |= 1 << handle;
@@ -261,15 +316,16 @@ impl Streams {
         }
         let find =
             |is: fn(&StreamSpec) -> bool| ids().zip(&specs).find(|(_, spec)| is(spec)).map(|(id, _)| id);
-        let (placements, slc) = (hosts.len(), find(|spec| spec.writer == Writer::Slc));
+        let (natives, slc) = (hosts.len(), find(|spec| spec.writer == Writer::Slc));
         let hosts: Box<[StreamId]> = hosts.iter().copied().chain(slc).collect();
         let internal = ids().zip(&specs).filter(|(_, spec)| spec.writer == Writer::Internal);
         Self {
             internal_bits: internal.map(|(id, _)| 1 << id.0).sum(),
             host_bits: hosts.iter().map(|id| 1 << id.0).sum(),
             hosts,
-            placements,
+            natives,
             slc,
+            handles: of_handles,
             map: find(|spec| spec.writer == Writer::Map),
             wear: find(|spec| spec.opens_most_worn).unwrap_or(StreamId::GC),
             gc_by_mark: gc_by_mark.into(),
@@ -333,7 +389,19 @@ impl Streams {
     /// The stream of host writes with a placement handle; `None` if none is declared for it.
     #[inline]
     pub fn host(&self, handle: u16) -> Option<StreamId> {
-        self.by_placement().get(usize::from(handle)).copied()
+        self.hosts[..usize::from(self.handles)].get(usize::from(handle)).copied()
+    }
+
+    /// The stream of host writes with handle 0 that are of a class.
+    ///
+    /// # Panics
+    /// If the drive does not have the class.
+    #[inline]
+    pub fn of_class(&self, class: u8) -> StreamId {
+        match class {
+            0 => StreamId::HOST,
+            class => self.hosts[usize::from(self.handles) + usize::from(class) - 1],
+        }
     }
 
     /// The handle whose data the host writes to a stream; `None` if it is not a stream of the host.
@@ -345,12 +413,13 @@ impl Streams {
         }
     }
 
-    /// The streams of the host, by placement handle, without that in SLC mode.
-    pub fn by_placement(&self) -> &[StreamId] {
-        &self.hosts[..self.placements]
+    /// The streams of the host without that in SLC mode: by placement handle, and then by class of `ftl.streams` from class 1
+    /// on.
+    pub fn natives(&self) -> &[StreamId] {
+        &self.hosts[..self.natives]
     }
 
-    /// The streams of the host, by placement handle, and that in SLC mode as the last, if there is one.
+    /// The streams of the host: the native ones ([`Streams::natives`]), and that in SLC mode as the last, if there is one.
     pub fn hosts(&self) -> &[StreamId] {
         &self.hosts
     }
@@ -415,15 +484,14 @@ impl Streams {
     /// Whether jobs move units of the host to a stream off-chip, except those of static wear levelling.
     #[inline]
     pub fn is_gc(&self, stream: StreamId) -> bool {
-        stream == StreamId::GC || self.spec(stream).gc_of.is_some()
+        let spec = self.spec(stream);
+        stream == StreamId::GC || spec.gc_of.is_some() || spec.writer == Writer::Job && spec.class > 0
     }
 
     /// The handles whose data a superblock of the host with this mark may have, one bit each.
     pub fn handles_in(&self, mark: u8) -> u16 {
-        let of_host = self.hosts.iter().zip(0u16..).find(|(id, _)| mark > 0 && self.spec(**id).mark == mark);
-        let of_gc =
-            || self.specs.iter().find(|spec| mark > 0 && spec.mark == mark).and_then(|spec| spec.gc_of);
-        match of_host.map(|(_, handle)| handle).or_else(of_gc) {
+        let marked = self.ids().find(|&id| mark > 0 && self.spec(id).mark == mark);
+        match marked.and_then(|id| self.handle_of(id).or(self.spec(id).gc_of)) {
             Some(handle) => 1 << handle,
             None => !self.own_gc_bits,
         }

@@ -1,10 +1,55 @@
 //! The section `[host]` of the spec.
 
+use super::streams::{AddedStreams, POLICIES};
+use crate::base::policy::Choice;
 use crate::base::units::Span;
 use crate::spec::{
-    Choices, FromVal, MB_PER_S, OVERHEAD, Params, Val, ValueKind, choices, int, key, param, params, plain,
-    section,
+    Choices, FromVal, Key, MB_PER_S, OVERHEAD, Params, Policy, Val, ValueKind, choices, int, key, param,
+    params, plain, registered, section,
 };
+use std::sync::LazyLock;
+
+pub(crate) const STREAMS: Key = key(
+    "ftl.streams",
+    ValueKind::Registered(policies),
+    "\"none\"",
+    "streams into which the drive divides the host's writes with placement handle 0",
+);
+
+fn policies() -> &'static [Policy] {
+    static ALL: LazyLock<Vec<Policy>> = LazyLock::new(|| POLICIES.iter().map(registered).collect());
+    &ALL
+}
+
+/// `ftl.streams`: the policy that divides the host's writes, and the streams that it adds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StreamsSpec {
+    /// The policy, one of [`POLICIES`].
+    pub policy: Choice,
+    /// Its streams.
+    pub added: AddedStreams,
+}
+
+impl FromVal for StreamsSpec {
+    fn from_val(val: &Val) -> Self {
+        Self { policy: Choice::from_val(val), added: added(val) }
+    }
+}
+
+/// The streams that a value of `ftl.streams` adds.
+pub(crate) fn added(val: &Val) -> AddedStreams {
+    let Val::Tag(name, payload) = val else { return AddedStreams::default() };
+    let classes = match payload.as_deref() {
+        Some(Val::Table(fields)) => fields.iter().find(|(name, _)| *name == AddedStreams::PARAM),
+        _ => None,
+    };
+    let number = classes.and_then(|(_, val)| match val {
+        Val::Int(number) => Some(*number as f64),
+        Val::Num(number) => Some(*number),
+        _ => None,
+    });
+    AddedStreams::of(name, number)
+}
 
 section! {
     /// `[host]`: the link between host and drive, and the firmware of the controller.

@@ -1,7 +1,9 @@
 //! The allocation of units to writes of the host and of the write cache, and the writes that wait for room.
 
+use super::streams::Classes;
 use super::{Counters, FailReason, Host};
 use crate::base::geometry::{CacheSlot, LaneId, Lpn};
+use crate::base::policy::{PolicyFault, PolicySlot};
 use crate::base::state::state;
 use crate::core::{
     Core, Destination, Map, Maps, Mechanism, Offline, Program, Queue, Rest, STILL_WAITS, Waiter, Wake, Wants,
@@ -42,6 +44,18 @@ pub(crate) struct Writes {
     /// while a write or a translation page waits for room.
     pub(crate) erases_in_vain: u64,
     pub(crate) counters: Counters,
+    /// The policy that divides the writes with placement handle 0; `None`: they share a stream.
+    pub(crate) classes: Option<Classes>,
+}
+
+/// Where a write goes.
+#[derive(Clone, Copy)]
+struct Target {
+    stream: StreamId,
+    /// The reclaim group.
+    group: u16,
+    /// The class, if a policy has told the write to one.
+    class: Option<u8>,
 }
 
 impl<P: Probe> Mechanism<P> for Writes {
@@ -66,7 +80,13 @@ impl Writes {
             count: 0,
             erases_in_vain: 0,
             counters: Counters::default(),
+            classes: None,
         }
+    }
+
+    /// The same, with a policy that divides the writes with placement handle 0.
+    pub(crate) fn divided_by(self, classes: Option<Classes>) -> Self {
+        Self { classes, ..self }
     }
 
     /// Allocates a unit to a write of a host request or of the write cache and queues its program, or lets the write
@@ -83,14 +103,15 @@ impl Writes {
         if self.ends_if_dropped(core, cache.as_deref(), owner) {
             return;
         }
-        let (stream, group) = Self::stream_of(core, host, cache.as_deref(), owner);
-        let (lane, stream) = self.place_for(core, lpn, stream, group);
+        let mut target = self.target_of(core, host, cache.as_deref(), owner, lpn);
+        let lane = self.place_for(core, lpn, &mut target);
+        let Target { stream, group, .. } = target;
         let list = self.list_of(core, lane, group);
         if self.lists[list].is_empty()
             && let Some(lane) = lane
             && let Some(unit) = core.allocate(lane, stream)
         {
-            self.program_in(core, host, map, cache, (owner, lpn), (unit, stream));
+            self.program_in(core, host, map, cache, (owner, lpn), (unit, target));
             return;
         }
         let is_first = self.lists[list].is_empty();
@@ -124,42 +145,57 @@ impl Writes {
         }
     }
 
-    /// The stream and the reclaim group to which a write of `owner` goes: those of its placement.
+    /// The stream and the reclaim group to which a write of `owner` goes: those of its placement or, with handle 0, the
+    /// stream of its class.
     #[inline(always)]
-    fn stream_of<P: Probe>(
-        core: &Core<P>,
+    fn target_of<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
         host: &Host,
         cache: Option<&impl WriteBacks<P>>,
         owner: Owner,
-    ) -> (StreamId, u16) {
-        if core.placements().is_single() {
-            return (StreamId::HOST, 0);
+        lpn: Lpn,
+    ) -> Target {
+        let mut target = Target { stream: StreamId::HOST, group: 0, class: None };
+        if !core.placements().is_single() {
+            let placement = match owner {
+                Owner::Request(id) => host.requests.request(id).tag.placement,
+                Owner::CacheUnit(slot) => cache.map_or(0, |cache| cache.placement(slot)),
+                _ => 0,
+            };
+            let place = core.placements().place(placement);
+            target.stream = core.streams().hosts()[usize::from(place.handle)];
+            target.group = place.group;
         }
-        let placement = match owner {
-            Owner::Request(id) => host.requests.request(id).tag.placement,
-            Owner::CacheUnit(slot) => cache.map_or(0, |cache| cache.placement(slot)),
-            _ => 0,
-        };
-        let place = core.placements().place(placement);
-        (core.streams().hosts()[usize::from(place.handle)], place.group)
+        if self.classes.is_some() && target.stream == StreamId::HOST {
+            self.classify(core, &mut target, lpn);
+        }
+        target
     }
 
-    /// The lane and the stream of a write of `lpn` whose placement has the stream `stream`: the host writes in SLC mode
-    /// while there is room.
+    /// Asks the policy of `ftl.streams` for the class of a write.
+    #[inline(never)]
+    fn classify<P: Probe>(&mut self, core: &mut Core<P>, target: &mut Target, lpn: Lpn) {
+        let Some(classes) = &mut self.classes else { return };
+        match classes.class(lpn) {
+            Ok(class) => {
+                target.stream = core.streams().of_class(class);
+                target.class = Some(class);
+            }
+            Err(error) => core.fail_policy(PolicyFault { slot: PolicySlot::Streams, lane: None, error }),
+        }
+    }
+
+    /// The lane of a write of `lpn` to `target`, which becomes the stream in SLC mode while there is room.
     #[inline(always)]
-    fn place_for<P: Probe>(
-        &mut self,
-        core: &mut Core<P>,
-        lpn: Lpn,
-        stream: StreamId,
-        group: u16,
-    ) -> (Option<LaneId>, StreamId) {
+    fn place_for<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn, target: &mut Target) -> Option<LaneId> {
         if let Some(slc) = core.streams().slc()
             && let Some(lane) = Self::lane_in_slc_mode(core, lpn, slc)
         {
-            return (Some(lane), slc);
+            target.stream = slc;
+            return Some(lane);
         }
-        (self.lane_for(core, lpn, stream, group), stream)
+        self.lane_for(core, lpn, target.stream, target.group)
     }
 
     /// The lane for a write of `lpn` in SLC mode, to the stream `slc`. If the lane has no room in this mode, the write
@@ -222,8 +258,13 @@ impl Writes {
         map: &mut impl Map<P>,
         cache: Option<&mut impl WriteBacks<P>>,
         (asked_by, lpn): (Owner, Lpn),
-        (allocated, stream): (AllocatedUnit, StreamId),
+        (allocated, target): (AllocatedUnit, Target),
     ) {
+        if let (Some(class), Some(classes)) = (target.class, &mut self.classes) {
+            let superblock = core.geometry().superblock_of(allocated.unit);
+            classes.on_written(lpn, class, superblock, allocated.opened);
+        }
+        let stream = target.stream;
         let owner = host.buffered_owner(asked_by, lpn, allocated.unit);
         let (cause, sequence, is_lost) = if let Owner::CacheUnit(slot) = owner {
             let cache = cache.expect("the drive has a write cache");
@@ -271,8 +312,9 @@ impl Writes {
                 self.remove_first(core, list);
                 continue;
             }
-            let (stream, group) = Self::stream_of(core, host, cache.as_deref(), owner);
-            let (Some(lane), stream) = self.place_for(core, lpn, stream, group) else { return };
+            let mut target = self.target_of(core, host, cache.as_deref(), owner, lpn);
+            let Some(lane) = self.place_for(core, lpn, &mut target) else { return };
+            let Target { stream, group, .. } = target;
             let now_in = self.list_of(core, Some(lane), group);
             if now_in != list {
                 // Other writes have used up the lane for which this write has waited.
@@ -283,7 +325,7 @@ impl Writes {
             }
             let Some(unit) = core.allocate(lane, stream) else { return };
             self.remove_first(core, list);
-            self.program_in(core, host, map, cache.as_deref_mut(), (owner, lpn), (unit, stream));
+            self.program_in(core, host, map, cache.as_deref_mut(), (owner, lpn), (unit, target));
         }
     }
 
@@ -335,4 +377,4 @@ impl Writes {
     }
 }
 
-state! { Writes { lists, count, erases_in_vain, counters } fixed { lanes_per_list } }
+state! { Writes { lists, count, erases_in_vain, counters } parts { classes } fixed { lanes_per_list } }

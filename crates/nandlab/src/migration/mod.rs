@@ -108,7 +108,7 @@ impl Migration {
         }
         let off_chip = core.emptying_stream(victim, job.cause == Cause::Wear);
         let spec = core.streams().spec(off_chip);
-        if spec.lpns != OwnLpns::None || spec.gc_of.is_some() {
+        if spec.lpns != OwnLpns::None || spec.gc_of.is_some() || spec.class > 0 {
             return None;
         }
         let view = VictimView { is_urgent: job.is_urgent, buffer: buffer(core) };

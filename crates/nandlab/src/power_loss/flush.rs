@@ -229,7 +229,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         if dies_per_lane > 1 && method == FlushMethod::Plain && is_native {
             let next_ppns_plus_1 = self.core.lane(LaneId(0)).open_superblocks();
             let (geometry, array) = (self.core.geometry(), self.core.flash());
-            let open = self.core.streams().by_placement().iter().map(|stream| {
+            let open = self.core.streams().natives().iter().map(|stream| {
                 let next = next_ppns_plus_1[stream.index()].checked_sub(1).map(|ppn| UnitId(ppn as u32));
                 next.map(|next| geometry.superblock_of(next))
             });

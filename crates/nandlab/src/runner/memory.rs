@@ -6,12 +6,13 @@
 
 use crate::base::geometry::Geometry;
 use crate::demand_map::{ENTRY_BYTES, Mapping};
-use crate::drive::spec::streams;
 use crate::drive::spec::{
     Address, EcCacheSpec, MapSpec, PreconditionSpec, RberSpec, RefreshPolicySpec, Source, Spec, SyntheticSpec,
 };
+use crate::drive::spec::{StreamsSpec, streams};
 use crate::flash::{CopybackErrors, Ecc, Rare, Superblock};
 use crate::ftl::streams::StreamSpec;
+use crate::host::streams::Classes;
 use crate::host::{Oracle, Promises};
 use crate::report::{Explainer, Table};
 use crate::sched::Device;
@@ -125,6 +126,8 @@ impl Memory {
             + when(demand.is_none() && ecc.keeps_unit_levels(), 1)
             + when(keeps_sequences, Promises::BYTES_PER_LPN)
             + when(has_cache, 4);
+        let StreamsSpec { policy, .. } = &spec.ftl.streams;
+        let classes = Classes::bytes(policy.name, policy, logical_units, superblocks);
         // Recovery has an array of the newest unit of each LPN and builds a second map; by then the entries of the
         // write cache have been freed.
         let recovery = when(is_cut, touched.logical * (8 + when(demand.is_some(), 5) - when(has_cache, 4)));
@@ -149,7 +152,7 @@ impl Memory {
             touched.precondition_bytes.max(recovery).max(superblocks * Table::BYTES_PER_SUPERBLOCK);
         Self {
             pages: touched.physical * lazily_zeroed + units * filled_at_once + ages + valid_bits,
-            map: touched.logical * bytes_per_lpn + 4 * own_lpns + translation_bytes,
+            map: touched.logical * bytes_per_lpn + 4 * own_lpns + translation_bytes + classes,
             blocks: superblocks
                 * ((size_of::<Superblock>() + size_of::<Rare>()) as u64
                     + SUPERBLOCK_EXTRA_BYTES

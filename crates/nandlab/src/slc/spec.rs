@@ -203,7 +203,19 @@ pub(crate) fn rows_of(pages_per_block: u64, bits: u64, is_striped: bool) -> u64 
     if is_striped { rows / bits * bits } else { rows }
 }
 
-pub(crate) const RULES: &[Rule] = &[has_bits, has_effect, has_one_placement];
+pub(crate) const RULES: &[Rule] = &[has_bits, has_effect, has_one_placement, has_one_stream];
+
+/// Blocks in SLC mode have the data of all classes of `ftl.streams`.
+fn has_one_stream(check: &mut Check<'_>) -> Option<()> {
+    const KEY: &str = "ftl.streams";
+    if has_mode(check) && check.get(KEY).is_some() && !check.is(KEY, "none") {
+        let message = "SLC mode would mix the streams into which hot and cold data is divided";
+        let remedy = "set ftl.streams = \"none\", or slc.static = \"0MiB\", slc.dynamic = 0 and \
+                      capacitor.flush_mode = \"native\"";
+        check.error(&[KEY, "slc.static", "slc.dynamic", "capacitor.flush_mode"], message, remedy);
+    }
+    Some(())
+}
 
 /// Blocks in SLC mode have the data of all placements.
 fn has_one_placement(check: &mut Check<'_>) -> Option<()> {

@@ -7,7 +7,7 @@
 #![allow(dead_code, unreachable_pub)]
 
 use crate::common::schemes::{
-    Acts, DriveFacts, OFF_CHIP, Schemes, bad_blocks, buffer, division, first_accepted, link, placed,
+    Acts, DriveFacts, OFF_CHIP, Schemes, bad_blocks, buffer, divided, division, first_accepted, link, placed,
     placement, plane_reads, suspend, unit,
 };
 use crate::common::{EVENTS_MAX, ask_for_everything, confirm, ns, settle, with_oracle};
@@ -228,7 +228,7 @@ fn text(case: &Case, schemes: &Schemes, attempt: u64, op: f64) -> String {
         return text;
     }
     let placement = placement(case.seed, &text, u64::from(channels * chips * dies));
-    text + &placement
+    divided(case.seed, &text) + &placement
 }
 
 impl Case {

@@ -8,8 +8,8 @@
 #![allow(dead_code, unreachable_pub)]
 
 use crate::common::schemes::{
-    Acts, DriveFacts, OFF_CHIP, Schemes, bad_blocks, buffer, combination, division, first_accepted, link,
-    placed, placement, plane_reads, slack, suspend, unit,
+    Acts, DriveFacts, OFF_CHIP, Schemes, bad_blocks, buffer, combination, divided, division, first_accepted,
+    link, placed, placement, plane_reads, slack, suspend, unit,
 };
 use crate::common::{EVENTS_MAX, confirm, ns, oracle_and, request, rest, seen};
 use nandlab::base::geometry::{DieId, Lpn, RequestId, SuperblockId, UnitId};
@@ -348,11 +348,10 @@ impl Plan {
                 bad_blocks(seed),
                 schemes.text(blocks * pages * planes, vsm_pages, scheduler, [pacing, foreground])
             );
-            let placement = match places {
-                true => placement(seed, &text, channels * chips * dies),
-                false => String::new(),
-            };
-            text + &placement
+            match places {
+                true => divided(seed, &text) + &placement(seed, &text, channels * chips * dies),
+                false => text,
+            }
         });
         let weights = [[1, 6, 0, 0], [2, 8, 1, 1], [1, 4, 0, 2], [1, 3, 2, 1]][pick(4) as usize];
         // A quarter of the runs has many TRIMs. The choice has a random stream of its own.

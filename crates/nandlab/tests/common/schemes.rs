@@ -557,10 +557,10 @@ pub fn plane_reads(seed: u64, planes: u32) -> String {
 }
 
 /// Returns the section `[placement]` for a drive with the spec `text` and `dies` dies: two fifths of the seeds have placement
-/// handles, reclaim groups or reclaim units of several blocks. The choice has a random stream of its own.
+/// handles, reclaim groups or reclaim units of several blocks, unless blocks in SLC mode mix the data of handles. The choice has a random stream of its own.
 pub fn placement(seed: u64, text: &str, dies: u64) -> String {
     let mut stream = Stream::new(seed, "placement handles");
-    if stream.below(5) >= 2 || text.contains("first_block = 'shared'") {
+    if stream.below(5) >= 2 || text.contains("first_block = 'shared'") || has_slc_mode(text) {
         return String::new();
     }
     let handles = [1, 2, 2, 3, 4][stream.below(5) as usize];
@@ -578,6 +578,28 @@ pub fn placement(seed: u64, text: &str, dies: u64) -> String {
     let groups = if may_group { groups } else { 1 };
     let unit = [1, 1, 2, 3][stream.below(4) as usize];
     format!("[placement]\nhandles = {handles}\ngroups = {groups}\nreclaim_unit = {unit}\n{isolation}")
+}
+
+/// Whether a drive with the spec `text` has blocks in SLC mode.
+fn has_slc_mode(text: &str) -> bool {
+    text.contains("[slc]") || text.contains("flush_mode = 'slc'")
+}
+
+/// The spec `text` with a policy of `ftl.streams` for a third of the seeds, unless GC shares the host's open block or
+/// blocks in SLC mode mix the streams. The choice has a random stream of its own.
+pub fn divided(seed: u64, text: &str) -> String {
+    let mut stream = Stream::new(seed, "streams");
+    if stream.below(3) > 0 || text.contains("'shared'") || has_slc_mode(text) || !text.contains("[ftl]\n") {
+        return text.to_owned();
+    }
+    let policy = match stream.below(3) {
+        0 => "'sepbit'".to_owned(),
+        1 => "{ multi-hash = { threshold = 1 } }".to_owned(),
+        _ => {
+            format!("{{ multi-hash = {{ counters = 64, threshold = 2, decay = {} }} }}", 1 + stream.below(64))
+        }
+    };
+    text.replacen("[ftl]\n", &format!("[ftl]\nstreams = {policy}\n"), 1)
 }
 
 /// On a drive with placement handles, gives a write a random handle, in one of sixteen cases an unknown one, which has

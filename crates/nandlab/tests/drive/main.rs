@@ -64,6 +64,7 @@ mod slc;
 mod snapshot;
 mod space;
 mod steps;
+mod streams;
 mod tags;
 mod tlc;
 mod together;

@@ -278,6 +278,7 @@ fn a_capacitor_and_its_flush_reach_the_spec() {
         margin: 0.05,
         steps: BudgetSteps::Continuous,
         flush: FlushMethod::Csw,
+        flush_mode: FlushMode::Native,
         flush_concurrency: 16,
         flush_order: FlushOrder::Metadata,
         metadata_bytes: 64 << 20,

@@ -2235,3 +2235,13 @@ fn the_open_blocks_of_handles_count_in_the_room_of_a_plane() {
         assert!(says(&drive(blocks - 1, placement)).contains(names));
     }
 }
+
+#[test]
+fn slc_mode_excludes_streams_of_hot_and_cold_data() {
+    let error = says("[drive]\ncell = \"tlc\"\n[ftl]\nstreams = \"sepbit\"\n[slc]\ndynamic = 1.0\n");
+    assert!(
+        error.contains("SLC mode would mix the streams into which hot and cold data is divided"),
+        "{error}"
+    );
+    assert!(error.contains("remedy: set ftl.streams = \"none\", or slc.static"), "{error}");
+}

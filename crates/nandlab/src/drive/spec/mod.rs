@@ -30,7 +30,7 @@ use crate::flash::{LayerFactors, Shapes};
 pub use crate::ftl::WearLevelling;
 pub use crate::ftl::allocation::Allocation;
 pub use crate::ftl::placement::{Isolation, Place, PlacementSpec};
-pub use crate::host::spec::{HostSpec, LinkSpec};
+pub use crate::host::spec::{HostSpec, LinkSpec, StreamsSpec};
 pub use crate::migration::spec::{MigrationPolicySpec, MigrationSpec};
 pub use crate::migration::{CopybackLimitSpec, Occupancy};
 pub use crate::power_loss::spec::PowerSpec;
@@ -56,7 +56,7 @@ use crate::spec::{
     Table, canonical_json, hash, int, key, registered, section, to_toml,
 };
 use crate::{
-    background, capacitor, demand_map, ftl, migration, power_loss, read_levels, refresh, write_cache,
+    background, capacitor, demand_map, ftl, host, migration, power_loss, read_levels, refresh, write_cache,
 };
 use std::path::Path;
 use std::sync::LazyLock;
@@ -170,6 +170,8 @@ section! {
         pub buffer_bytes: u64 = units::BUFFER,
         pub superblock: Superblock = units::SUPERBLOCK,
         pub allocation: Allocation = ftl::spec::ALLOCATION,
+        /// The policy that divides the host's writes into streams.
+        pub streams: StreamsSpec = host::spec::STREAMS,
         pub wear_levelling: WearLevelling = background::spec::WEAR_LEVELLING,
         /// Static wear levelling moves a superblock that lags the lane's mean P/E cycles by more than this.
         pub wear_gap: u32 = background::spec::WEAR_GAP,

@@ -20,6 +20,7 @@ pub fn streams(spec: &Spec) -> Vec<StreamSpec> {
         copybacks_max: spec.migration.policy.copybacks_max(),
         has_combinations: spec.refresh.policy.partial().is_some(),
         slc: spec.has_slc_mode().then(|| spec.slc.fixed(&spec.drive, &spec.geometry())),
+        added: spec.ftl.streams.added,
     };
     settings.streams()
 }

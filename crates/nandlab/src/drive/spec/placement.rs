@@ -143,6 +143,12 @@ fn first_block(check: &mut Check<'_>) -> Option<()> {
         let remedy = format!("set {KEY} = \"own\", or leave out [placement]");
         check.error(&[KEY, HANDLES, GROUPS, "placement.reclaim_unit"], message, remedy);
     }
+    if !check.is("ftl.streams", "none") && check.is(KEY, "shared") {
+        let message =
+            "a first block that GC shares with the host mixes the data that ftl.streams keeps apart";
+        let remedy = format!("set {KEY} = \"own\", or ftl.streams = \"none\"");
+        check.error(&[KEY, "ftl.streams"], message, remedy);
+    }
     Some(())
 }
 

@@ -1,6 +1,7 @@
 //! The streams of a drive: each mechanism declares its own.
 
 use crate::ftl::streams::StreamSpec;
+use crate::host::{self, AddedStreams};
 use crate::migration::spec::MigrationPolicySpec;
 use crate::spec::{Check, FromVal};
 use crate::{background, demand_map, migration, refresh};
@@ -26,6 +27,8 @@ pub(crate) struct StreamSettings {
     pub(crate) has_combinations: bool,
     /// Superblocks of the static part of the SLC cache in every lane; `None` without an SLC cache.
     pub(crate) slc: Option<u64>,
+    /// The streams that `ftl.streams` adds.
+    pub(crate) added: AddedStreams,
 }
 
 impl StreamSettings {
@@ -44,6 +47,7 @@ impl StreamSettings {
             copybacks_max: migration.map_or(0, |migration| migration.copybacks_max()),
             has_combinations: check.is("refresh.policy", "partial"),
             slc: crate::slc::spec::has_mode(check).then_some(0),
+            added: check.get("ftl.streams").map_or_else(AddedStreams::default, host::spec::added),
         })
     }
 
@@ -61,6 +65,8 @@ impl StreamSettings {
         let is_mixed = self.handles == 1 || self.persistent.count_ones() < self.handles.into();
         streams.extend(own.filter(|&handle| is_mixed || handle > 0).map(StreamSpec::gc_of));
         streams.extend(self.slc.map(|fixed| StreamSpec::slc(fixed, self.has_demand_map)));
+        streams.extend((1..=self.added.classes).map(StreamSpec::class));
+        streams.extend(self.added.has_gc.then(StreamSpec::gc_of_class));
         streams
     }
 }
