@@ -151,7 +151,7 @@ class Lane:
         """Units whose susceptible bits are in a combination page."""
     @property
     def state(self) -> npt.NDArray[np.uint8]:
-        """`Lane.FREE`, `OPEN`, `FULL`, `VICTIM`, `RETIRED`, `BAD` or `CACHED`: full, in SLC mode. `FULL` may be picked."""
+        """`Lane.FREE`, `OPEN`, `FULL`, `VICTIM`, `RETIRED`, `BAD` or `CACHED` (SLC mode). `FULL` may be picked."""
     @property
     def units(self) -> npt.NDArray[np.uint32]:
         """Units of the block."""

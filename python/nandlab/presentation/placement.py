@@ -54,10 +54,11 @@ def placement(summary: Summary, spec_toml: str) -> Section | None:
             short.append(Row(label, ("-", copied, "-", erases, "-", "-", "-")))
             dashes = ("-",) * (4 if clients else 3)
             rows.append(Row(label, ("-", "-", copied, "-", erases, padding, *dashes)))
+    groups = " (reclaim group/handle)" if has_groups else ""
     caption = (
-        f"By placement identifier{' (reclaim group/handle)' if has_groups else ''}. Written: programmed for the host; copied: programmed again because GC or another "
-        "mechanism moved the data; WAF: both over written; of copies: the share of all copies of the drive. Erases are "
-        "superblocks with data of this handle alone. Latencies are those of writes."
+        f"By placement identifier{groups}. Written: programmed for the host; copied: programmed again because GC or "
+        "another mechanism moved the data; WAF: both over written; of copies: the share of all copies of the drive. "
+        "Erases are superblocks with data of this handle alone. Latencies are those of writes."
     )
     if any("mixed" in row.label for row in rows):
         caption += (
