@@ -284,15 +284,15 @@ impl Ftl {
             }
             let shape = array.shape_id(superblock);
             state.begin(at, self.geometry.unit(superblock, 0), shape, &self.shapes);
-            if self.units.is_some() {
-                self.add_to_unit(array, stream, superblock);
-            }
         }
-        let state = &mut self.lanes[lane.index()];
-        Some(AllocatedUnit {
+        let allocated = AllocatedUnit {
             opened,
             ..state.take(at, self.geometry.units_per_row, self.geometry.dies_per_lane)
-        })
+        };
+        if opened && self.units.is_some() {
+            self.add_to_unit(array, stream, self.geometry.superblock_of(allocated.unit));
+        }
+        Some(allocated)
     }
 
     /// At power failure, takes back the units allocated to programs that will never begin, in the streams to which the

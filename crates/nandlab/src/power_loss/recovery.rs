@@ -713,8 +713,8 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
 
     /// Allocates a programming unit of the host's stream for the merge number `at`, preferably on the die of its partial
     /// unit, and returns its first unit. If no die of its reclaim group has room, first collects superblocks, each in the
-    /// lane that has the most spare units among those with garbage. Returns `None` if no lane has garbage, a collection fails, or a
-    /// collection has completed the merge.
+    /// lane that has the most spare units among those with garbage. Returns `None` if no lane has garbage, a collection
+    /// fails, or a collection has completed the merge.
     fn place_for_merge(
         &mut self,
         at: usize,
@@ -726,9 +726,9 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         while !merges[at].is_done {
             let dies = self.core.geometry().dies;
             let dies = (0..dies).map(|step| DieId((home + step) % dies));
-            let mut dies =
-                dies.filter(|&die| self.core.ftl().is_in_group(die, group)).collect::<Vec<_>>().into_iter();
-            if let Some(place) = dies.find_map(|die| self.core.allocate_for_flush(die, stream)) {
+            let dies: Vec<DieId> = dies.filter(|&die| self.core.ftl().is_in_group(die, group)).collect();
+            let place = dies.into_iter().find_map(|die| self.core.allocate_for_flush(die, stream));
+            if let Some(place) = place {
                 return Ok(Some(place));
             }
             let Some(lane) = self

@@ -470,7 +470,12 @@ impl<'a> Run<'a> {
         let (offset, len) = if op == Op::Flush { (0, 0) } else { (first * 512, len * 512) };
         let fua = op == Op::Write && stream.below(8) == 0;
         let request = Request::new(op, offset, len).at(drive.now()).with_fua(fua);
-        drive.submit(&placed(drive, request, stream)).unwrap();
+        let request = placed(drive, request, stream);
+        // The host lets a handle go on in a new reclaim unit now and then.
+        if !drive.ftl().placements.is_single() && stream.below(50) == 0 {
+            drive.update_handle(request.tag.placement);
+        }
+        drive.submit(&request).unwrap();
     }
 
     /// Takes the completed requests, and checks that a request failed only because no read level decodes a page.

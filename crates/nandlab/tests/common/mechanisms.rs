@@ -208,9 +208,11 @@ pub const MECHANISMS: &[Mechanism] = &[
     mechanism("placement handles", &[HANDLES], |stats| {
         stats.placement.as_ref().map_or(0, |placement| placement.by_place[1].copied_units)
     }),
-    mechanism("placement handles with a write buffer", &[UNITS, BUFFER, HANDLES], |stats| {
-        stats.placement.as_ref().map_or(0, |placement| placement.by_place[3].host_units)
-    }),
+    mechanism(
+        "placement handles with a write buffer",
+        &[UNITS, BUFFER, HANDLES, &["drive.blocks_per_plane=24"]],
+        |stats| stats.placement.as_ref().map_or(0, |placement| placement.by_place[3].host_units),
+    ),
     mechanism("GC without pacing", &[&["gc.pacing=none"]], |stats| stats.gc.victims),
     mechanism("blocking GC", &[&["gc.foreground=blocking", "gc.pacing=none"]], |stats| stats.gc.victims),
     mixed("mixed load", &[], 10, |stats| stats.counters.merge_reads),
