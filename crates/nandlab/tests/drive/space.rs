@@ -50,8 +50,9 @@ fn without_spare_units(spec: &Spec, needs: &SuperblockNeeds) -> Drive<Oracle> {
     let geometry = drive.geometry().clone();
     let (array, ftl) = drive.parts_mut();
     // The host writes to the open superblock in SLC mode as long as it has units left.
-    let is_of_host = |stream: &StreamId| ftl.streams.hosts().contains(stream);
-    let streams: Vec<StreamId> = ftl.streams.ids().filter(|stream| !is_of_host(stream)).collect();
+    let slc = ftl.streams.slc();
+    let is_written = |stream: StreamId| stream == StreamId::HOST || Some(stream) == slc;
+    let streams: Vec<StreamId> = ftl.streams.ids().filter(|&stream| !is_written(stream)).collect();
     assert_eq!(streams.len() as u64, needs.open());
     let (lane, stamp) = (LaneId(0), Stamp::default());
     for stream in streams {
