@@ -187,7 +187,7 @@ mod linux {
         /// Clients can connect to these URIs.
         Ready(Vec<String>, Option<Resumed>, Stop),
         /// The server has ended, with its results as JSON and, if they are wanted, those of a run.
-        Ended(Result<(String, Option<Outcome>), String>),
+        Ended(Box<Result<(String, Option<Outcome>), String>>),
     }
 
     /// Why the recording in a folder is not that of this drive, if it is not.
@@ -357,7 +357,7 @@ mod linux {
             let (wanted, is_stopped) = (&wanted, &is_stopped);
             scope.spawn(move || {
                 let outcome = work(spec, wanted, is_stopped, &tell, &tell_notice);
-                let _ = tell.send(Told::Ended(outcome));
+                let _ = tell.send(Told::Ended(Box::new(outcome)));
             });
             wait(py, &heard, is_stopped, ready, notice)
         })
@@ -406,7 +406,7 @@ mod linux {
                 }
                 Ok(Told::Ended(outcome)) => {
                     raised?;
-                    return outcome.map_err(RunError::new_err);
+                    return (*outcome).map_err(RunError::new_err);
                 }
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(RunError::new_err("the server ended in a panic: this is a fault in nandlab"));
