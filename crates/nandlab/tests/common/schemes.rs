@@ -557,14 +557,15 @@ pub fn plane_reads(seed: u64, planes: u32) -> String {
 }
 
 /// Returns the section `[placement]` for a drive with the spec `text` and `dies` dies: two fifths of the seeds have placement
-/// handles, reclaim groups or reclaim units of several blocks, unless blocks in SLC mode mix the data of handles. The choice has a random stream of its own.
+/// handles, reclaim groups or reclaim units of several blocks, unless blocks in SLC mode mix the data of handles. The
+/// choice has a random stream of its own.
 pub fn placement(seed: u64, text: &str, dies: u64) -> String {
     // Blocks in SLC mode have the data of all handles.
-    if text.contains("[slc]") || text.contains("flush_mode = 'slc'") {
+    if has_slc_mode(text) {
         return String::new();
     }
     let mut stream = Stream::new(seed, "placement handles");
-    if stream.below(5) >= 2 || text.contains("first_block = 'shared'") || has_slc_mode(text) {
+    if stream.below(5) >= 2 || text.contains("first_block = 'shared'") {
         return String::new();
     }
     let handles = [1, 2, 2, 3, 4][stream.below(5) as usize];
