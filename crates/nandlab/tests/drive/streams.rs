@@ -144,7 +144,7 @@ struct ByAddress {
 impl StreamPolicy for ByAddress {
     fn class(&mut self, lpn: Lpn, written: u64) -> Result<u8, PolicyError> {
         self.asked.lock().unwrap().push((lpn.0, written));
-        Ok(if lpn.0 % 2 == 0 { 0 } else { self.answer })
+        Ok(if lpn.0.is_multiple_of(2) { 0 } else { self.answer })
     }
 }
 
