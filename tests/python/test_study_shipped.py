@@ -111,7 +111,7 @@ def test_the_cachelib_study_at_smoke_size(tmp_path):
     done = command("study", "cachelib-fdp", "--smoke", "--workers", "2", "--out", tmp_path / "c", cwd=ROOT)
     assert done.returncode == 0, done.stderr
     claims = {c["id"]: c for c in json.loads((tmp_path / "c" / "claims.json").read_text())["claims"]}
-    assert claims["without-100"]["measured"] > 2 and claims["with-100"]["measured"] < 1.1
+    assert claims["without-100"]["measured"] > 3 and claims["with-100"]["measured"] < 1.3
     # With handles everything that half of the drive holds is overwritten before GC needs the room.
     assert claims["with-50"]["measured"] < 1.01
     runs = pl.read_parquet(tmp_path / "c" / "results.parquet").filter(pl.col("part") == "neighbour")
