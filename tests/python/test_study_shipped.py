@@ -48,7 +48,8 @@ def test_the_laldpc_study_at_smoke_size(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", ["capacitor-cache", "garbage-collection", "laldpc", "partial-refresh", "rcopyback", "together"]
+    "name",
+    ["cachelib-fdp", "capacitor-cache", "garbage-collection", "laldpc", "partial-refresh", "rcopyback", "together"],
 )
 def test_studies_under_the_rules_say_where_every_parameter_comes_from(name, monkeypatch):
     from nandlab.study import definition
@@ -104,6 +105,19 @@ def test_the_flush_of_the_capacitor_cache_study_at_smoke_size(tmp_path):
             assert fast > 0.95 * row["power.flushed_pages"]
         else:
             assert fast < 0.6 * row["power.flushed_pages"]
+
+
+def test_the_cachelib_study_at_smoke_size(tmp_path):
+    done = command("study", "cachelib-fdp", "--smoke", "--workers", "2", "--out", tmp_path / "c", cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    claims = {c["id"]: c for c in json.loads((tmp_path / "c" / "claims.json").read_text())["claims"]}
+    assert claims["without-100"]["measured"] > 3 and claims["with-100"]["measured"] < 1.3
+    # With handles everything that half of the drive holds is overwritten before GC needs the room.
+    assert claims["with-50"]["measured"] < 1.01
+    runs = pl.read_parquet(tmp_path / "c" / "results.parquet").filter(pl.col("part") == "neighbour")
+    waf = {(row["handle"], row["noise"]): row["waf"] for row in runs.rows(named=True)}
+    # Noise with a handle of its own costs least, noise with the handle of the LOC as much as no handles.
+    assert waf[1, 2] < 0.6 * waf[1, 1] and waf[1, 2] < 0.6 * waf[0, 0]
 
 
 def test_the_read_reclaim_study_at_smoke_size(tmp_path):
