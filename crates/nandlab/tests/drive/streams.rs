@@ -85,7 +85,9 @@ fn streams_of_short_lived_data_lower_the_waf_of_skewed_writes() {
     let hashed = "{multi-hash={counters=16384,threshold=4,decay=8192}}";
     for is_zipf in [false, true] {
         let [none, sepbit, multi_hash] = ["none", "sepbit", hashed].map(|policy| skewed(policy, is_zipf));
-        assert!(sepbit < none && multi_hash < 0.95 * none, "{none} {sepbit} {multi_hash}");
+        // With two temperatures SepBIT gains 1 % under greedy, with many 10 %.
+        let of_sepbit = if is_zipf { 0.92 } else { 1.0 };
+        assert!(sepbit < of_sepbit * none && multi_hash < 0.97 * none, "{none} {sepbit} {multi_hash}");
     }
 }
 
