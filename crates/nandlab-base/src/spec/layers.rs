@@ -362,9 +362,10 @@ fn unknown_key(table: &Table, path: &str) -> (&'static str, String) {
         && let Some(section) = known(section)
     {
         let meant = nearest(name, table.of_section(section).map(Key::name));
-        // A name of another section is meant only if one section alone has it.
-        let mut elsewhere = table.keys().filter(|key| key.name() == name).map(|key| key.path.to_string());
-        let elsewhere = elsewhere.next().filter(|_| elsewhere.next().is_none());
+        // A name of other sections is meant only if few have it.
+        let elsewhere: Vec<&str> =
+            table.keys().filter(|key| key.name() == name).map(|key| key.path).collect();
+        let elsewhere = matches!(elsewhere.len(), 1 | 2).then(|| elsewhere.join(" or "));
         let meant = meant.map(|name| format!("{section}.{name}")).or(elsewhere);
         let meant = meant.map_or(String::new(), |path| format!("did you mean {path}? "));
         return ("unknown key", format!("{meant}[{section}] has: {}", names(section)));

@@ -988,7 +988,7 @@ fn the_hash_depends_only_on_the_values() {
         ),
         "{json}"
     );
-    assert!(json.contains("},\"seed\":1,\"timing\":{"), "{json}");
+    assert!(json.contains("},\"seed\":1,\"slc\":{"), "{json}");
 }
 
 #[test]

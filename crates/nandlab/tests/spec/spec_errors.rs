@@ -32,8 +32,8 @@ fn unknown_keys_and_sections_are_errors() {
     );
     golden(
         "[ftl]\nidle_after = \"1ms\"\n",
-        "run.toml:2: ftl.idle_after: unknown key\n  remedy: did you mean gc.idle_after? [ftl] has: map, mapping_unit, buffer, \
-         superblock, allocation, wear_levelling, wear_gap",
+        "run.toml:2: ftl.idle_after: unknown key\n  remedy: did you mean gc.idle_after or slc.idle_after? [ftl] has: map, \
+         mapping_unit, buffer, superblock, allocation, streams, wear_levelling, wear_gap",
     );
     let sections = "sections: drive, host, timing, ftl, placement, gc, ecc, reliability, \
                     refresh, reclaim, \
@@ -2179,7 +2179,10 @@ fn placement_handles_that_cannot_be_are_refused() {
             "[placement]\nisolation = 'persistent'\n",
             "placement.isolation: \"persistent\" has no effect with placement.handles = 1",
         ),
-        ("[placement]\nhandles = 17\n", "placement.handles: expected a whole number from 1 to 16, found 17"),
+        (
+            "[placement]\nhandles = 17\n",
+            "placement.handles: the number 17 is out of range\n  remedy: a value from 1 to 16",
+        ),
         (
             "[placement]\ngroups = 2\n",
             "placement.groups: the placement of a write chooses its reclaim group, so its plane cannot follow from its \
