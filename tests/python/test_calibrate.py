@@ -186,7 +186,7 @@ def test_the_split_of_the_measured_drives_is_the_rule(name, below):
     assert all(len(row.values) == 4 for row in found[:-1]) and len(found[-1].values) == 5
 
 
-@pytest.mark.parametrize("preset", sorted(path.stem for path in PRESETS.glob("like-*.toml")))
+@pytest.mark.parametrize("preset", sorted(SIZES))
 def test_a_preset_of_a_measured_drive_takes_the_loads_of_its_measurement(preset):
     """The scaled drive of the study, with each preset in place of the first, is valid under every load."""
     base = (STUDY / "base.toml").read_text()

@@ -38,6 +38,11 @@ pub(crate) fn trace_error(error: &nandlab_trace::TraceError) -> PyErr {
 /// The text of a `RunError` for a drive that has failed or does not come to rest; `hash` identifies its spec.
 pub(crate) fn failure_text(failure: &Failure, hash: &str) -> String {
     match failure {
+        Failure::Shortage { group: Some(group), .. } => format!(
+            "reclaim group {group} is full: {failure} (spec {hash})\n  remedy: write less data to the group: writes without a \
+             placement go to group 0, and no data leaves its group, so spread them with placement.ranges or the placement of \
+             clients; or set a larger drive.op, or placement.groups = 1"
+        ),
         Failure::Shortage { .. } | Failure::InVain { .. } => format!(
             "the drive cannot continue although it is not worn out: {failure} (spec {hash})\n  remedy: this is a fault \
              in nandlab: report it with the resolved spec (`nandlab spec show`), the command and `nandlab --version`; a \

@@ -173,7 +173,8 @@ def slc_cache(found: SlcSummary | None) -> Section | None:
     figures = (
         Figure("pages written in SLC mode, without it", f"{count(found.cached)}, {count(found.direct)}"),
         Figure(
-            "blocks in SLC mode at the end, and at most", f"{count(found.slc_blocks)}, {count(found.slc_blocks_max)}"
+            "blocks in SLC mode at the end, and up to which further ones open",
+            f"{count(found.slc_blocks)}, {count(found.slc_blocks_max)}",
         ),
         Figure("valid pages in SLC mode at the end", count(found.valid_pages)),
         Figure("wear by cycles in SLC mode, by others", f"{share(found.wear.slc)}, {share(found.wear.native)}"),

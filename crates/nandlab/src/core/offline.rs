@@ -258,6 +258,8 @@ impl<'a, P: Probe> Offline<'a, P> {
         };
         let found = state.state;
         if state.programmed == 0 && shape != ShapeId::FIRST {
+            // If the map was kept, its entries of this superblock are among those that change.
+            state.valid = 0;
             core.array.reshape(superblock, ShapeId::FIRST);
         }
         if found == SuperblockState::Free {

@@ -205,6 +205,13 @@ impl<P: Probe> Core<P> {
         self.placement.as_deref()
     }
 
+    /// Nothing has been counted yet: the workload begins.
+    pub(crate) fn forget_placement_counts(&mut self) {
+        if let Some(stats) = &mut self.placement {
+            **stats = PlacementStats::new(&self.ftl.placements);
+        }
+    }
+
     /// The place of the data of a unit: its handle, and the reclaim group in which it is.
     pub(crate) fn place_of(&self, unit: UnitId) -> Place {
         let lane = self.geometry.lane_of(self.geometry.superblock_of(unit));

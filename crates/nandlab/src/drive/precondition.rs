@@ -51,6 +51,7 @@ impl<P: Probe> Drive<P> {
             self.fill_slc();
         }
         self.settle();
+        self.core.forget_placement_counts();
         if self.failure.is_some() { (false, None) } else { outcome }
     }
 
@@ -73,7 +74,8 @@ impl<P: Probe> Drive<P> {
                 let lpn = (next..self.core.geometry().logical_units).find(of_lane);
                 let (Some(lpn), true) = (lpn, self.core.ftl().has_slc_room(lane)) else { break };
                 next = lpn + 1;
-                let sequence = self.core.unit_of(Lpn(lpn)).map_or(0, |unit| self.core.sequence_of(unit));
+                // A newer write than that of the copy without SLC mode, as recovery has to find it.
+                let sequence = self.core.next_sequence();
                 let on_mapped = Self::on_mapped(&mut self.path.map);
                 Offline::new(&mut self.core).program_now(lane, slc, Lpn(lpn), sequence, on_mapped);
             }

@@ -314,6 +314,14 @@ impl Streams {
                 gc_by_mark[usize::from(mark)] = id;
             }
         }
+        // GC keeps the data of handle 0 by itself, whatever class it had.
+        if own_gc_bits & 1 != 0 {
+            let own = gc_by_mark[usize::from(specs[0].mark)];
+            for spec in specs.iter().filter(|spec| spec.class > 0) {
+                let to = &mut gc_by_mark[usize::from(spec.mark)];
+                *to = if *to == StreamId::GC { own } else { *to };
+            }
+        }
         let find =
             |is: fn(&StreamSpec) -> bool| ids().zip(&specs).find(|(_, spec)| is(spec)).map(|(id, _)| id);
         let (natives, slc) = (hosts.len(), find(|spec| spec.writer == Writer::Slc));
@@ -491,9 +499,10 @@ impl Streams {
     /// The handles whose data a superblock of the host with this mark may have, one bit each.
     pub fn handles_in(&self, mark: u8) -> u16 {
         let marked = self.ids().find(|&id| mark > 0 && self.spec(id).mark == mark);
-        match marked.and_then(|id| self.handle_of(id).or(self.spec(id).gc_of)) {
+        let of_class = |id| (self.spec(id).class > 0).then_some(0);
+        match marked.and_then(|id| self.handle_of(id).or(self.spec(id).gc_of).or(of_class(id))) {
             Some(handle) => 1 << handle,
-            None => !self.own_gc_bits,
+            None => !self.own_gc_bits & (u16::MAX >> (16 - self.handles)),
         }
     }
 

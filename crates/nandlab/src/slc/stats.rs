@@ -60,7 +60,8 @@ pub struct SlcValues {
     /// Superblocks in SLC mode at the end of the run.
     #[schemars(extend("unit" = "blocks"))]
     pub slc_blocks: u32,
-    /// Superblocks that may be in SLC mode at the end of the run.
+    /// The number up to which the host may open further superblocks in SLC mode at the end of the run. It falls as blocks
+    /// without SLC mode fill, and blocks in the mode stay in it, so it may be below their number.
     #[schemars(extend("unit" = "blocks"))]
     pub slc_blocks_max: u32,
     /// Valid units in superblocks in SLC mode at the end of the run.

@@ -295,7 +295,8 @@ impl Plan {
         };
         let is_super = superblock != "plane";
         let bits = if cell == "slc" { 1 } else { 2 + u64::from(cell.ends_with("tlc")) };
-        let pages = if one_shot { pages.next_multiple_of(bits) } else { pages };
+        // In SLC mode a superblock of all dies that is programmed in one shot has whole programs.
+        let pages = if one_shot { pages.next_multiple_of(bits).max(bits * bits) } else { pages };
         let program = match cell {
             _ if one_shot => format!("'{slowest_us}us'"),
             "mlc" => format!("{{ lsb = '300us', msb = '{slowest_us}us' }}"),

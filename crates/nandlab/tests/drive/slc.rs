@@ -226,6 +226,33 @@ fn a_power_loss_leaves_the_modes_of_blocks() {
     assert_eq!(drive.ftl().reserve_of(LaneId(0)), 1);
 }
 
+/// Regression: power fails while pages wait for their program in a block that has just been opened in SLC mode. Recovery
+/// found the block erased with valid pages, and panicked when it gave the block its first shape again.
+#[test]
+fn power_that_fails_before_the_first_program_of_a_block_loses_only_its_pages() {
+    let mut opened = 0;
+    for waiting in 1..16 {
+        let mut drive = drive(&["power.cut_at='1h'"]);
+        (0..3).for_each(|lpn| _ = write(&mut drive, lpn));
+        for lpn in 0..waiting {
+            let queued = request(&drive, Op::Write, lpn * PAGE, PAGE);
+            drive.submit(&queued).unwrap();
+        }
+        let blocks = (0..drive.geometry().superblocks).map(SuperblockId);
+        let is_opened = |&block: &SuperblockId| {
+            let of_block = drive.array().superblock(block);
+            of_block.programmed == 0 && of_block.valid > 0 && drive.array().shape_id(block) == ShapeId::SLC
+        };
+        opened += blocks.filter(is_opened).count();
+        drive.cut_power();
+        drive.completions().for_each(drop);
+        check(&drive);
+        (0..3).for_each(|lpn| _ = write(&mut drive, lpn));
+        check(&drive);
+    }
+    assert!(opened > 5, "{opened}");
+}
+
 /// A block of the naive twin: the LPNs of its valid pages, in the order of the pages.
 #[derive(Debug, Default)]
 struct Block {

@@ -91,6 +91,32 @@ fn streams_of_short_lived_data_lower_the_waf_of_skewed_writes() {
     }
 }
 
+/// Regression: GC moved data of classes into the stream of the handles that it mixes, although handle 0 is persistently
+/// isolated.
+#[test]
+fn classes_of_a_persistently_isolated_handle_stay_with_it() {
+    for policy in ["sepbit", "{multi-hash={threshold=1}}"] {
+        let sets = [
+            &format!("ftl.streams={policy}"),
+            "placement.handles=2",
+            "placement.isolation=['persistent', 'initial']",
+        ];
+        let mut drive = Drive::new(&spec(SKEWED, &sets));
+        let pages = u64::from(drive.geometry().logical_units);
+        let mut stream = Stream::new(9, "skewed writes");
+        for number in 0..5 * pages {
+            let lpn = address(&mut stream, pages, false);
+            write(&mut drive, lpn, (number % 7 == 0).into());
+            if number % pages == 0 {
+                drive.audit().unwrap();
+            }
+        }
+        finish(&mut drive);
+        drive.audit().unwrap();
+        assert!(drive.stats().gc.victims > 0);
+    }
+}
+
 /// By hand, on a drive of four lanes: LPNs 0, 4, 8 are all in lane 0. With a threshold of 2 the second write of an LPN is
 /// hot and goes to the superblock of class 1.
 #[test]
