@@ -13,7 +13,7 @@ pub use crate::read_levels::{ByLevel, EccStats, EccSummary};
 pub use crate::reclaim::ReclaimStats;
 pub use crate::refresh::{RefreshStats, RefreshSummary};
 pub use crate::sched::SuspendStats;
-pub use crate::slc::SlcStats;
+pub use crate::slc::{SlcStats, SlcSummary};
 pub use crate::write_cache::{CacheStats, CacheSummary};
 
 use super::Drive;

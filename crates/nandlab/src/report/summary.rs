@@ -9,7 +9,8 @@ use crate::drive::spec::op_for_waf;
 use crate::drive::spec::{ClientSpec, RefreshPolicySpec};
 use crate::drive::stats::{
     BufferStats, CacheSummary, CapacitorSummary, Counters, EccSummary, GcStats, LatencyUs, MapSummary,
-    MigrationSummary, PowerLoss, PowerSummary, RefreshSummary, Stats, SteadySummary, SuspendStats, VictimMs,
+    MigrationSummary, PowerLoss, PowerSummary, RefreshSummary, SlcSummary, Stats, SteadySummary,
+    SuspendStats, VictimMs,
 };
 use crate::drive::{Drive, FailReason, LinkDirection};
 use crate::flash::SuperblockState;
@@ -502,7 +503,7 @@ pub struct Summary {
     /// Read reclaim; null without it.
     pub reclaim: Option<crate::drive::stats::ReclaimStats>,
     /// The SLC cache; null without one.
-    pub slc: Option<crate::slc::SlcSummary>,
+    pub slc: Option<SlcSummary>,
     /// Space that the mechanisms need in every lane, and the over-provisioning that remains.
     pub space: SpaceSummary,
     /// P/E cycles of the superblocks at the end.
