@@ -698,7 +698,9 @@ class SlcSummary(Record, frozen=True):
     slc_blocks: int
     """Superblocks in SLC mode at the end of the run."""
     slc_blocks_max: int
-    """Superblocks that may be in SLC mode at the end of the run."""
+    """The number up to which the host may open further superblocks in SLC mode at the end of the run. It falls as
+    blocks without SLC mode fill, and blocks in the mode stay in it, so it may be below their number.
+    """
     valid_pages: int
     """Valid units in superblocks in SLC mode at the end of the run."""
     cycles_mean: float
