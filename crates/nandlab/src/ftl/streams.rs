@@ -602,7 +602,7 @@ mod tests {
         let own = streams.ids().find(|&id| streams.spec(id).gc_of == Some(1)).unwrap();
         let marks = [0, 1, 2].map(|handle| streams.spec(streams.host(handle).unwrap()).mark);
         for (mark, to, handles) in [
-            (0, [StreamId::GC, wear], !0b010),
+            (0, [StreamId::GC, wear], 0b101),
             (marks[0], [StreamId::GC, wear], 0b001),
             (marks[1], [own, own], 0b010),
             (marks[2], [StreamId::GC, wear], 0b100),
