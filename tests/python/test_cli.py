@@ -83,7 +83,8 @@ def test_policies_fit_the_screen(capsys, monkeypatch):
     with pytest.raises(SystemExit):
         main(["spec", "policies"])
     lines = capsys.readouterr().out.splitlines()
-    assert max(map(len, lines)) <= 80 and len(lines) < 300
+    # The built-in ones are 239 lines; policies in Python that other tests have declared come on top.
+    assert max(map(len, lines)) <= 80 and len(lines) < 330
     assert {row["slot"] for row in policies()} <= set(lines)
     # The static orders of allocation are one entry.
     assert sum("23 orders; " in line for line in lines) == 1
