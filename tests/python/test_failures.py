@@ -273,7 +273,7 @@ def test_the_summary_shows_the_use_of_the_spare_space(tmp_path):
 
     summary = nandlab.run(TIGHT % 0.0).summary
     space, needs = summary.space, summary.space.needs
-    assert set(needs.by.keys()) == {"gc", "wear", "mapping", "copyback", "combination", "flush"}
+    assert set(needs.by.keys()) == {"gc", "wear", "mapping", "copyback", "combination", "flush", "slc"}
     assert needs.open_blocks == sum(need.open for need in dict(needs.by).values())
     assert needs.free_blocks == sum(need.free for need in dict(needs.by).values())
     valid = int(48 * 16 / 1.07)
