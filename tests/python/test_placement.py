@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -267,8 +265,7 @@ def test_a_live_drive_has_logs_and_updates_handles(tmp_path, command):
     path.write_text(SPEC)
 
     def call(*words, status=0):
-        words = [sys.executable, "-m", "nandlab", "live", *words, "--socket", str(drive.path)]
-        done = subprocess.run(words, capture_output=True, text=True, check=False, env=os.environ | {"COLUMNS": "100"})
+        done = command("live", *words, "--socket", drive.path)
         assert done.returncode == status, done.stderr
         return done.stdout + done.stderr
 

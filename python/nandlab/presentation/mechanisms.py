@@ -160,7 +160,7 @@ def slc_cache(found: SlcSummary | None) -> Section | None:
     if found is None:
         return None
     written = found.cached + found.direct
-    text = f"{count(found.cached)} of {count(written)} pages in SLC mode; {count(found.blocks)} blocks folded"
+    text = f"{count(found.cached)} of {count(written)} units in SLC mode; {count(found.blocks)} superblocks folded"
     folded = found.folded
     reasons = (
         ("idle time", folded.idle),
@@ -169,14 +169,16 @@ def slc_cache(found: SlcSummary | None) -> Section | None:
     )
     total = sum(pages for _, pages in reasons)
     rows = [Row(name, (count(pages), part(pages, total))) for name, pages in reasons] if total else []
-    table = Table(("reason to fold", "valid pages", "share"), tuple(rows), "A fold moves the valid pages of a block.")
+    table = Table(
+        ("reason to fold", "valid units", "share"), tuple(rows), "A fold moves the valid units of a superblock."
+    )
     figures = (
-        Figure("pages written in SLC mode, without it", f"{count(found.cached)}, {count(found.direct)}"),
+        Figure("units written in SLC mode, without it", f"{count(found.cached)}, {count(found.direct)}"),
         Figure(
-            "blocks in SLC mode at the end, and up to which further ones open",
+            "superblocks in SLC mode at the end, and up to which further ones open",
             f"{count(found.slc_blocks)}, {count(found.slc_blocks_max)}",
         ),
-        Figure("valid pages in SLC mode at the end", count(found.valid_pages)),
+        Figure("valid units in SLC mode at the end", count(found.valid_pages)),
         Figure("wear by cycles in SLC mode, by others", f"{share(found.wear.slc)}, {share(found.wear.native)}"),
     )
     return with_table("SLC cache", (Figure("SLC cache", text),), table, "No block was folded.", figures)

@@ -47,22 +47,24 @@ def placement(summary: Summary, spec_toml: str) -> Section | None:
             p99,
         ]
         rows.append(Row(label, (*cells, *([", ".join(clients.get(identifier, ())) or "-"] if clients else []))))
-    for group, mixed in found.mixed.items():
-        if mixed.copied_bytes or mixed.erases or mixed.padding_bytes:
-            label = f"mixed, group {group}" if has_groups else "mixed by GC"
-            erases, copied, padding = count(mixed.erases), size(mixed.copied_bytes), size(mixed.padding_bytes)
-            short.append(Row(label, ("-", copied, "-", erases, "-", "-", "-")))
-            dashes = ("-",) * (4 if clients else 3)
-            rows.append(Row(label, ("-", "-", copied, "-", erases, padding, *dashes)))
+    mixed = {group: of for group, of in found.mixed.items() if of.copied_bytes or of.erases or of.padding_bytes}
+    for group, by_gc in mixed.items():
+        label = f"moved by GC, group {group}" if has_groups else "moved by GC"
+        erases, copied, padding = count(by_gc.erases), size(by_gc.copied_bytes), size(by_gc.padding_bytes)
+        # The handles' own rows have these copies.
+        short.append(Row(label, ("-", "-", "-", erases, "-", "-", "-")))
+        dashes = ("-",) * (4 if clients else 3)
+        rows.append(Row(label, ("-", "-", copied, "-", erases, padding, *dashes)))
     groups = " (reclaim group/handle)" if has_groups else ""
     caption = (
         f"By placement identifier{groups}. Written: programmed for the host; copied: programmed again because GC or "
         "another mechanism moved the data; WAF: both over written; of copies: the share of all copies of the drive. "
         "Erases are superblocks with data of this handle alone. Latencies are those of writes."
     )
-    if any("mixed" in row.label for row in rows):
+    if mixed:
         caption += (
-            " Mixed by GC: superblocks with data of several initially isolated handles; their copies count above too."
+            " Moved by GC: superblocks with what GC has moved of the initially isolated handles; copies out of "
+            "them count above too."
         )
     figures = (
         Figure("host bytes written (HBMW)", size(found.hbmw)),
@@ -105,11 +107,13 @@ def _latencies(summary: Summary, identifier: int) -> tuple[str, str]:
 
 
 def _clients(spec_toml: str) -> dict[int, list[str]]:
-    """The names of the clients that write with each identifier."""
+    """The names of the clients that write with each identifier; none if the address of a write decides."""
     import tomllib
 
-    workload = tomllib.loads(spec_toml).get("workload", {})
+    spec = tomllib.loads(spec_toml)
     found: dict[int, list[str]] = {}
-    for client in workload.get("clients", ()):
+    if spec.get("placement", {}).get("ranges"):
+        return found
+    for client in spec.get("workload", {}).get("clients", ()):
         found.setdefault(client.get("placement", 0), []).append(client["name"])
     return found

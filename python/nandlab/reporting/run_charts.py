@@ -286,7 +286,7 @@ def slc_cache(series: Table) -> Block | None:
     share = 100 * series["slc_block_share"]
     right = single(
         Lines("Blocks in SLC mode", axis, Axis("% of blocks", " %", low=0), xs, (Series("share", share, "accent"),)),
-        "Blocks in SLC mode at the end of each interval.",
+        "Share of the blocks that are in SLC mode, by interval.",
     )
     return Columns((left, right))
 

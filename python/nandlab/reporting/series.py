@@ -9,7 +9,10 @@ from nandlab.results import RunResult
 from nandlab.tables import Columns
 
 _POINTS = 400
-_SUMS = ("requests_", "bytes_", "pages_written", "program_", "bytes_programmed", "erases", "gc_victims", "interval_s")
+_SUMS = (
+    *("requests_", "bytes_", "pages_written", "program_", "bytes_programmed", "slc_bytes", "direct_bytes", "erases"),
+    *("gc_victims", "interval_s"),
+)
 #: Further columns with maxima.
 _MAXIMA = ("cache_dirty_pages", "cache_budget_pages")
 #: The columns that weight a mean over several intervals; by default their length.

@@ -52,17 +52,22 @@ pub(crate) fn no_wear_levelling(gap: u32) -> Option<Note> {
 }
 
 /// GC never ran: the host wrote `written` bytes to a drive with `spare` spare bytes. `copies_back`: the migration
-/// policy had no effect either, because it acts in GC. `remedy` names the keys with which GC would run.
-pub(crate) fn no_gc(copies_back: bool, written: u64, spare: u64, remedy: &str) -> Option<Note> {
-    let mut keys =
-        vec!["gc.victim", "gc.pacing", "gc.foreground", "gc.foreground_free", "gc.background_free"];
+/// policy had no effect either, because it acts in GC. `folds`: folding made room, on which most keys of GC act too.
+/// `remedy` names the keys with which GC would run.
+pub(crate) fn no_gc(copies_back: bool, folds: bool, written: u64, spare: u64, remedy: &str) -> Option<Note> {
+    let mut keys = vec!["gc.victim"];
+    if !folds {
+        keys.extend(["gc.pacing", "gc.foreground", "gc.foreground_free"]);
+    }
+    keys.push("gc.background_free");
     if copies_back {
         keys.push("migration.policy");
     }
+    let folded = if folds { " and folding made the room" } else { "" };
     Note::info(
         "no-gc",
         format!(
-            "GC never ran, so {} had no effect: the host wrote {} to a drive with {} of spare space. Remedy: {remedy}.",
+            "GC never ran, so {} had no effect: the host wrote {} to a drive with {} of spare space{folded}. Remedy: {remedy}.",
             listed(&keys),
             size(written),
             size(spare),
@@ -87,7 +92,8 @@ mod tests {
 
     #[test]
     fn the_note_without_gc_names_the_migration_policy_if_it_has_copybacks() {
-        let text = |copies_back| no_gc(copies_back, 512, 1024, "write more").expect("GC never ran").text;
+        let text =
+            |copies_back| no_gc(copies_back, false, 512, 1024, "write more").expect("GC never ran").text;
         assert!(
             !text(false).contains("migration.policy")
                 && text(true).contains("and migration.policy had no effect")
@@ -95,6 +101,12 @@ mod tests {
         assert!(
             text(false)
                 .contains("the host wrote 512 B to a drive with 1 KiB of spare space. Remedy: write more.")
+        );
+        let folds = no_gc(false, true, 512, 1024, "write more").expect("GC never ran").text;
+        assert_eq!(
+            folds,
+            "GC never ran, so gc.victim and gc.background_free had no effect: the host wrote 512 B to a drive with 1 KiB of \
+             spare space and folding made the room. Remedy: write more."
         );
     }
 }

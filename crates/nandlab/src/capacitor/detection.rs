@@ -112,8 +112,8 @@ impl PowerBackup {
         }
     }
 
-    /// Programs clean units of the cache once more, as many as one program writes, or a dummy unit if the cache has no
-    /// clean unit of handle 0 and the reclaim group of the program.
+    /// Programs clean units of the cache once more, as many as one program writes, or a dummy unit if the
+    /// next clean unit of the cache is not of handle 0 and the reclaim group of the program.
     pub(super) fn rewrite<P: Probe>(
         &mut self,
         core: &mut Core<P>,

@@ -341,7 +341,7 @@ fn no_gc<P: Probe>(drive: &Drive<P>, steady: Option<&SteadySummary>, copies_back
     let geometry = drive.geometry();
     let written = drive.stats().host[Op::Write as usize].bytes;
     let spare = u64::from(geometry.good_units()) * u64::from(geometry.unit_bytes) - geometry.logical_bytes();
-    background::no_gc(copies_back, written, spare, &no_gc_remedy(drive, steady))
+    background::no_gc(copies_back, drive.stats().slc.blocks > 0, written, spare, &no_gc_remedy(drive, steady))
 }
 
 /// Notes that `timing.suspend` has suspended no program, or no erase, although it sets the times of these suspensions.

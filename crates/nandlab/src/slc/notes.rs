@@ -28,8 +28,8 @@ pub(crate) fn nothing_folded(stats: &SlcStats, slc: &SlcSpec) -> Option<Note> {
     }
     Note::info(
         "no-fold",
-        "No block was folded: the host was never idle for slc.idle_after, and the SLC cache was not filled above \
-         slc.watermark. The write amplification of folding is still to come."
+        "No block was folded: the host was never idle for slc.idle_after while a block in SLC mode was full, and the \
+         SLC cache was not filled above slc.watermark. The write amplification of folding is still to come."
             .to_owned(),
     )
 }

@@ -4,7 +4,7 @@ use crate::base::counters::counters;
 use crate::base::geometry::{LaneId, SuperblockId};
 use crate::base::numbers::{number, ratio};
 use crate::base::section::{Before, Beside, Section};
-use crate::flash::{Array, ShapeId, SuperblockState};
+use crate::flash::{Array, ShapeId, Superblock, SuperblockState};
 use crate::ftl::Ftl;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -34,10 +34,12 @@ impl SlcStats {
         let good = || ids().filter(|(_, superblock)| superblock.state != SuperblockState::Bad);
         let in_mode = || good().filter(|&(id, _)| array.shape_id(id) == ShapeId::SLC);
         let cycles: u64 = good().map(|(id, _)| u64::from(array.slc_cycles(id))).sum();
-        let worn: u64 = good().map(|(_, superblock)| u64::from(superblock.pe_cycles)).sum();
-        let slc_endurance = array.shapes().ageing(ShapeId::SLC).endurance;
+        let ageing = array.shapes().ageing(ShapeId::SLC);
+        let others = |(id, superblock): (SuperblockId, &Superblock)| {
+            u64::from(superblock.pe_cycles) - u64::from(ageing.wear(array.slc_cycles(id)))
+        };
+        let native: u64 = good().map(others).sum();
         let superblocks = good().count() as f64;
-        let of_slc = ratio(cycles as f64, superblocks * f64::from(slc_endurance));
         let lanes = (0..ftl.lanes.len() as u32).map(LaneId);
         let values = SlcValues {
             slc_blocks: in_mode().count() as u32,
@@ -45,8 +47,8 @@ impl SlcStats {
             valid_pages: in_mode().map(|(_, superblock)| superblock.valid).sum(),
             cycles_mean: number(ratio(cycles as f64, superblocks)),
             wear: SlcWear {
-                slc: number(of_slc),
-                native: number((ratio(worn as f64, superblocks * f64::from(endurance)) - of_slc).max(0.0)),
+                slc: number(ratio(cycles as f64, superblocks * f64::from(ageing.endurance))),
+                native: number(ratio(native as f64, superblocks * f64::from(endurance))),
             },
         };
         Section { counters: self.clone(), values }
