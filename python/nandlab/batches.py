@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nandlab._core import Spec
 from nandlab.results import REQUESTS
-from nandlab.spec import set_arguments
-from nandlab.study.model import PATH_KEYS
+from nandlab.spec import PATH_KEYS, set_arguments
 
 # numpy takes longer to import than a short run, which does not need it.
 if TYPE_CHECKING:

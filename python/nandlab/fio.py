@@ -425,23 +425,24 @@ class _Job:
             if self._places.count > 1:
                 self._without(key, "fio takes all placements in turn, a client has one; taken: index 0; set plids")
             return 0
-        indices = self._indices("plids")
-        if beyond := [index for index in indices if index >= self._places.count]:
+        ranges = self._ranges("plids")
+        count, taken = self._places.count, ranges[0][0]
+        if beyond := [max(of[0], count) for of in ranges if of[-1] >= count]:
             raise self._wrong("plids", f"{self._places}; found {beyond[0]}")
-        if len(indices) > 1:
-            self._without("plids", f"fio takes them in turn, a client has one; taken: {indices[0]}; write a job each")
-        return self._places.identifier(indices[0])
+        if sum(map(len, ranges)) > 1:
+            self._without("plids", f"fio takes them in turn, a client has one; taken: {taken}; write a job each")
+        return self._places.identifier(taken)
 
-    def _indices(self, key: str) -> list[int]:
-        """Whole numbers and ranges of them, such as `0,2-4`."""
-        indices: list[int] = []
+    def _ranges(self, key: str) -> list[range]:
+        """Whole numbers and ranges of them, such as `0,2-4`; none is empty."""
+        ranges: list[range] = []
         for part in (self._text(key) or "").split(","):
-            first, dash, last = part.strip().partition("-")
-            last = last if dash else first
-            if not (first.isdecimal() and last.isdecimal()) or int(last) > _PLACEMENTS_MAX or int(first) > int(last):
+            match = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", part.strip())
+            found = range(int(match[1]), int(match[2] or match[1]) + 1) if match else range(0)
+            if not found or found[-1] > _PLACEMENTS_MAX:
                 raise self._wrong(key, "indices such as 0,2-4")
-            indices += range(int(first), int(last) + 1)
-        return indices
+            ranges.append(found)
+        return ranges
 
     def _mix(self) -> float:
         both = [name for name in ("rwmixread", "rwmixwrite") if self._text(name) is not None]

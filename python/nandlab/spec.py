@@ -24,6 +24,9 @@ _BYTES_MAX = 1 << 20
 #: Python has the measured times.
 _CALL_US = 20
 
+#: Keys whose value is a path; the identity of a run depends on the content of the file, not on its path.
+PATH_KEYS = ("workload.trace", "precondition.load", "reliability.rber.table")
+
 __all__ = ["Fit", "Sets", "Spec", "fit", "load", "policies", "presets", "read_spec", "schema", "version"]
 
 #: Overrides: `["drive.op=0.28"]` as on the command line, or `{"drive.op": 0.28}`.

@@ -70,13 +70,13 @@ def spec_file(tmp_path):
 def command(tmp_path):
     """A function that runs the command as a process, by default in `tmp_path`."""
 
-    def run(*arguments, program=NANDLAB, **options):
+    def run(*arguments, program=NANDLAB, columns=100, **options):
         return forks.run(
             [*program, *map(str, arguments)],
             capture_output=True,
             text=True,
             cwd=options.pop("cwd", tmp_path),
-            env=options.pop("env", os.environ) | {"COLUMNS": "100", "NO_COLOR": "1"},
+            env=options.pop("env", os.environ) | {"COLUMNS": str(columns), "NO_COLOR": "1"},
             timeout=60,
             **options,
         )

@@ -165,6 +165,7 @@ def test_placements_are_those_of_the_indices():
         ("fdp=1\nplids=3-1", r":3: plids=3-1: expected indices such as 0,2-4"),
         ("fdp=1\nplids=0-99999999999", r":3: plids=.*: expected indices such as 0,2-4"),
         ("fdp=1\nplids=", r":3: plids=: expected indices such as 0,2-4"),
+        (f"fdp=1\nplids={'9' * 5000}", r":3: plids=.*: expected indices such as 0,2-4"),
         ("dataplacement=fdq", r":2: dataplacement=fdq: expected none, fdp or streams"),
     ]:
         with pytest.raises(OutputError, match=error):

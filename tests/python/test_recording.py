@@ -261,7 +261,7 @@ def test_a_stop_that_takes_long_is_told_and_ends(tmp_path):
     assert len(told) == 1 and told[0] >= 2
 
 
-def test_the_dropped_bytes_of_a_torn_recording_are_told(spec, tmp_path):
+def test_the_dropped_bytes_of_a_torn_recording_are_told(spec, tmp_path, command):
     recording = tmp_path / "session.rec"
     with Server(spec, tmp_path, "--speed", "max", "--record", recording) as server:
         client = Client(server.path)
@@ -271,8 +271,9 @@ def test_the_dropped_bytes_of_a_torn_recording_are_told(spec, tmp_path):
     whole = recording.read_bytes()
 
     def run(name):
-        words = [sys.executable, "-m", "nandlab", "run", recording, "--out", tmp_path / name]
-        return subprocess.run([str(word) for word in words], capture_output=True, text=True, check=True).stderr
+        done = command("run", recording, "--out", tmp_path / name)
+        assert done.returncode == 0, done.stderr
+        return done.stderr
 
     assert "dropped" not in run("a")
     assert "dropped_bytes" not in json.loads((tmp_path / "a" / "sim.json").read_text())

@@ -262,6 +262,7 @@ impl Columns {
         let count = |is: fn(&Kind) -> bool| self.columns.iter().filter(|column| is(&column.kind)).count();
         let times =
             count(|kind| matches!(kind, Kind::Time(_) | Kind::Ticks(_) | Kind::Parts(_) | Kind::Date));
+        let placements = count(|kind| matches!(kind, Kind::Placement));
         let of_kind = [
             ("a time", times, !is_timed, "time_ms, or time=none after a semicolon"),
             ("an address", count(|kind| matches!(kind, Kind::Offset(_))), false, "offset (bytes) or lba*512"),
@@ -277,6 +278,8 @@ impl Columns {
                 self.op.is_some(),
                 "op(1=read, 0=write), or op=read after a semicolon",
             ),
+            // Without a column a request has placement 0.
+            ("a placement", placements, placements == 0, ""),
         ];
         for (what, count, is_set, remedy) in of_kind {
             match (count, is_set) {
@@ -296,12 +299,7 @@ impl Columns {
                 }
             }
         }
-        match count(|kind| matches!(kind, Kind::Placement)) {
-            0 | 1 => Ok(()),
-            several => {
-                refused(format!("{several} columns have a placement"), "write skip for all but one of them")
-            }
-        }
+        Ok(())
     }
 }
 

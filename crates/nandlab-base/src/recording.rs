@@ -236,11 +236,10 @@ impl Encoder {
         let at = entry.at.max(self.last);
         number(out, at.saturating_sub(self.last).ns());
         self.last = at;
-        if let Event::CutInRecovery(after) = entry.event {
-            number(out, after.ns());
-        }
-        if let Event::UpdateHandle(identifier) = entry.event {
-            number(out, identifier.into());
+        match entry.event {
+            Event::CutInRecovery(after) => number(out, after.ns()),
+            Event::UpdateHandle(identifier) => number(out, identifier.into()),
+            _ => {}
         }
         if let Some(Request { arrival, fua, offset, len, tag, op }) = request {
             number(out, at.saturating_sub(arrival).ns());

@@ -30,6 +30,18 @@ pub struct OpCount {
     pub bytes: u64,
 }
 
+impl OpCount {
+    /// Counts a request.
+    fn count(&mut self, len: u64) {
+        self.requests += 1;
+        self.bytes = self.bytes.saturating_add(len);
+    }
+
+    fn to_json(self) -> Value {
+        json!({ "requests": self.requests, "bytes": self.bytes })
+    }
+}
+
 /// Statistics of a source.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TraceStat {
@@ -96,17 +108,14 @@ pub fn stat(source: &mut dyn Source) -> Result<TraceStat, TraceError> {
         let request = request?;
         first.get_or_insert(request.arrival);
         last = request.arrival;
-        let op = &mut stat.ops[request.op as usize];
-        op.requests += 1;
-        op.bytes = op.bytes.saturating_add(request.len);
+        stat.ops[request.op as usize].count(request.len);
         stat.fua += u64::from(request.fua);
         if request.op == Op::Write {
             let of = match request.tag.placement {
                 0 => &mut unplaced,
                 placement => stat.placements.entry(placement).or_default(),
             };
-            of.requests += 1;
-            of.bytes = of.bytes.saturating_add(request.len);
+            of.count(request.len);
         }
         if request.len == 0 {
             continue;
@@ -223,13 +232,8 @@ impl TraceStat {
 
     /// The statistics as JSON. A profile's published numbers are under `published`.
     pub fn to_json(&self) -> Value {
-        let ops: serde_json::Map<_, _> = Op::ALL
-            .iter()
-            .map(|&op| {
-                let count = self.ops[op as usize];
-                (op.name().to_owned(), json!({ "requests": count.requests, "bytes": count.bytes }))
-            })
-            .collect();
+        let ops: serde_json::Map<_, _> =
+            Op::ALL.iter().map(|&op| (op.name().to_owned(), self.ops[op as usize].to_json())).collect();
         let bins = self.sizes.iter().filter(|bin| bin.1 > 0);
         let sizes: Vec<_> = bins
             .map(|&(bound, n)| json!({ "bytes_max": (bound != u64::MAX).then_some(bound), "requests": n }))
@@ -266,9 +270,7 @@ impl TraceStat {
             "notes": self.notes,
         });
         if !self.placements.is_empty() {
-            let of = |(placement, count): (&u16, &OpCount)| {
-                (placement.to_string(), json!({ "requests": count.requests, "bytes": count.bytes }))
-            };
+            let of = |(placement, count): (&u16, &OpCount)| (placement.to_string(), count.to_json());
             value["placements"] = self.placements.iter().map(of).collect::<serde_json::Map<_, _>>().into();
         }
         if let Some(published) = self.published {

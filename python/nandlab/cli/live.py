@@ -42,7 +42,7 @@ nandlab live stat --socket /run/user/1000/nandlab/db.sock --json | jq .iops
     for order, help_text in _ORDERS.items():
         command = parser.add_command(order, help_text)
         command.define(functools.partial(_give, order))
-        command.add_argument("--socket", type=Path, metavar="PATH", help="The socket of the drive's clients.")
+        _add_socket(command)
         if order == "cut":
             command.add_argument(
                 "--in-recovery",
@@ -52,14 +52,14 @@ nandlab live stat --socket /run/user/1000/nandlab/db.sock --json | jq .iops
         command.add_json()
     top = parser.add_command("top", "Show what the drive does, again each second, until Ctrl-C.")
     top.define(_top)
-    top.add_argument("--socket", type=Path, metavar="PATH", help="The socket of the drive's clients.")
+    _add_socket(top)
     top.add_argument("--every", default="1s", metavar="T", help="The time from one look to the next, such as 500ms.")
     top.add_argument("--times", type=int, metavar="N", help="End after so many looks.")
     _add_fdp(parser.add_command("fdp", "Print the logs of placement handles, as nvme-cli does; update a handle."))
     mark = parser.add_command("mark", "Write a mark into the recording of the session.")
     mark.define(_mark)
     mark.add_argument("text", nargs="?", default="", metavar="TEXT", help="A text of one line.")
-    mark.add_argument("--socket", type=Path, metavar="PATH", help="The socket of the drive's clients.")
+    _add_socket(mark)
     mount = parser.add_command(
         "mount",
         "Mount the drive's file system through nbdfuse and a loop device, again after a power loss; needs root.",
@@ -72,38 +72,39 @@ nandlab live stat --socket /run/user/1000/nandlab/db.sock --json | jq .iops
     unmount = parser.add_command("unmount", "Unmount the drive's file system.")
     unmount.define(_unmount)
     for command in (mount, unmount):
-        command.add_argument("--socket", type=Path, metavar="PATH", help="The socket of the drive's clients.")
+        _add_socket(command)
+
+
+def _add_socket(parser: Parser) -> None:
+    parser.add_argument("--socket", type=Path, metavar="PATH", help="The socket of the drive's clients.")
 
 
 def _add_fdp(parser: Parser) -> None:
     from nandlab.cli.fdp import add_logs, show_log
 
-    def socket(command: Parser) -> None:
-        command.add_argument("--socket", type=Path, metavar="PATH", help="The socket of the drive's clients.")
-
     def show(name: str, options: argparse.Namespace) -> End:
-        return show_log(name, live.Drive(options.socket or _only()).fdp(), options)
+        return show_log(name, _drive(options).fdp(), options)
 
     def update(options: argparse.Namespace) -> End:
-        live.Drive(options.socket or _only()).update_handle(options.placement)
+        _drive(options).update_handle(options.placement)
         return End()
 
-    add_logs(parser, socket, show)
+    add_logs(parser, _add_socket, show)
     command = parser.add_command("update", "Let a placement identifier go on in a fresh reclaim unit.")
     command.define(update)
     command.add_argument("placement", type=int, metavar="PLACEMENT", help="The placement identifier.")
-    socket(command)
+    _add_socket(command)
 
 
 def _mount(options: argparse.Namespace) -> End:
     if not options.place.is_dir():
         raise OutputError(f"{options.place} is no folder\n  remedy: create it, or name another")
-    live.Drive(options.socket or _only()).mount(options.place, options.fs)
+    _drive(options).mount(options.place, options.fs)
     return End()
 
 
 def _mark(options: argparse.Namespace) -> End:
-    marked = live.Drive(options.socket or _only()).mark(options.text)
+    marked = _drive(options).mark(options.text)
     say(f"marked at {units.duration(marked['at_s'])} of simulated time")
     return End()
 
@@ -115,7 +116,7 @@ def _top(options: argparse.Namespace) -> End:
     every_s = nanoseconds("--every", options.every) * 1e-9
     if options.times is not None and options.times < 1:
         raise OutputError(f"--times: {options.times} is below 1")
-    drive = live.Drive(options.socket or _only())
+    drive = _drive(options)
     try:
         watch(drive, rich_console(stderr=False), every_s=every_s, times=options.times)
     except KeyboardInterrupt:
@@ -125,12 +126,12 @@ def _top(options: argparse.Namespace) -> End:
 
 
 def _unmount(options: argparse.Namespace) -> End:
-    live.Drive(options.socket or _only()).unmount()
+    _drive(options).unmount()
     return End()
 
 
 def _give(order: str, options: argparse.Namespace) -> End:
-    drive = live.Drive(options.socket or _only())
+    drive = _drive(options)
     if getattr(options, "in_recovery", None) is not None:
         after_ns = nanoseconds("--in-recovery", options.in_recovery, at_least=0)
         result = drive.cut(in_recovery_s=after_ns * 1e-9)
@@ -154,6 +155,11 @@ def _give(order: str, options: argparse.Namespace) -> End:
     for line in shown[order](result):
         say(line)
     return End()
+
+
+def _drive(options: argparse.Namespace) -> live.Drive:
+    """The drive that --socket names, or the only one."""
+    return live.Drive(options.socket or _only())
 
 
 def _only() -> Path:

@@ -324,13 +324,11 @@ def _saved(checkpoints: dict[str, Any] | None) -> str:
 
 def _handles(placement: dict[str, Any]) -> list[str]:
     """The placement handles of a live drive, a line for each."""
-    waf = "-" if placement["waf"] is None else units.number(placement["waf"])
-    lines = [f"MBMW / HBMW  {waf}"]
+    lines = [f"MBMW / HBMW  {units.number(placement['waf'])}"]
     for identifier, of in placement["handles"].items():
-        own = "-" if of["waf"] is None else units.number(of["waf"])
         lines.append(
             f"placement {identifier}  {units.size(of['host_bytes'])} written, {units.size(of['copied_bytes'])} copied, "
-            f"WAF {own}, {units.count(of['erases'])} superblocks erased"
+            f"WAF {units.number(of['waf'])}, {units.count(of['erases'])} superblocks erased"
         )
     if writes := placement["events"]["invalid_identifier"]:
         lines.append(f"{units.count(writes)} writes with an unknown placement, written to placement 0")

@@ -56,7 +56,7 @@ def frame(before: Stat, now: Stat, took_s: float) -> RenderableType:
         new, old = now["stat"], before["stat"]
         for key in path:
             new, old = new[key], old[key]
-        return units.number((new - old) / took_s) if took_s > 0 else "-"
+        return _rate(new, old, took_s)
 
     is_on = stat["power"] == "on"
     head = Text.assemble(
@@ -67,7 +67,7 @@ def frame(before: Stat, now: Stat, took_s: float) -> RenderableType:
         ("   outstanding ", "dim"),
         units.count(stat["outstanding"]),
         ("   WAF ", "dim"),
-        "-" if stat["waf"] is None else units.number(stat["waf"]),
+        units.number(stat["waf"]),
     )
     requests = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for name in ("", "requests", "a second", "MB/s", "p50 us", "p99 us", "p99.9 us"):
@@ -80,7 +80,7 @@ def frame(before: Stat, now: Stat, took_s: float) -> RenderableType:
             op,
             units.count(stat["host"][op]["count"]),
             rate("host", op, "count"),
-            units.number((new - old) / took_s / 1e6) if took_s > 0 else "-",
+            _rate(new, old, took_s, 1e6),
             *(units.number(latency[of]) for of in ("p50", "p99", "p999")),
         )
     tables = [requests]
@@ -116,6 +116,11 @@ def frame(before: Stat, now: Stat, took_s: float) -> RenderableType:
     return Group(head, *tables, rows)
 
 
+def _rate(new: float, old: float, took_s: float, unit: float = 1.0) -> str:
+    """What came between two looks, in units a second."""
+    return units.number((new - old) / took_s / unit) if took_s > 0 else "-"
+
+
 def _handles(before: Stat, now: Stat, took_s: float) -> Table:
     """The placement handles: what was written and copied since the look before, and results so far."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
@@ -123,14 +128,10 @@ def _handles(before: Stat, now: Stat, took_s: float) -> Table:
         table.add_column(name, justify="right" if name != "placement" else "left")
     for identifier, of in now["placement"]["handles"].items():
         old = before["placement"]["handles"][identifier]
-
-        def rate(key: str, of: Stat = of, old: Stat = old) -> str:
-            return units.number((of[key] - old[key]) / took_s / 1e6) if took_s > 0 else "-"
-
         found = (now["by_placement"] or {}).get(identifier)
         p99 = "-" if found is None else units.number(found["latency_us"]["write"]["p99"])
-        waf = "-" if of["waf"] is None else units.number(of["waf"])
-        table.add_row(identifier, rate("host_bytes"), rate("copied_bytes"), waf, units.count(of["erases"]), p99)
+        rates = (_rate(of[key], old[key], took_s, 1e6) for key in ("host_bytes", "copied_bytes"))
+        table.add_row(identifier, *rates, units.number(of["waf"]), units.count(of["erases"]), p99)
     return table
 
 

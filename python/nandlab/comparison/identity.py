@@ -21,11 +21,9 @@ def identical(one: RunResult, other: RunResult, *, output_differs: bool = False)
     hash, the notes, which quote settings, and sim.json. With `output_differs` (the specs differ in [output]) the tables
     that [output] shapes, and the timeline, are left out.
     """
-    if _outcomes(one) != _outcomes(other) or _lines(one.smart_text) != _lines(other.smart_text):
+    texts = [[_lines(text) for text in (of.smart_text, of.power_text, of.fdp_text)] for of in (one, other)]
+    if _outcomes(one) != _outcomes(other) or texts[0] != texts[1]:
         return False
-    for text, other_text in ((one.power_text, other.power_text), (one.fdp_text, other.fdp_text)):
-        if _lines(text) != _lines(other_text):
-            return False
     if not output_differs and (one.timeline != other.timeline or one.tables != other.tables):
         return False
     tables = [name for name in one.tables if not (output_differs and name in _SHAPED_BY_OUTPUT)]

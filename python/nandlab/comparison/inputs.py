@@ -15,8 +15,7 @@ from nandlab._core import NandlabError, Spec
 from nandlab.errors import OutputError, shown
 from nandlab.lifetime import Life
 from nandlab.results import MARKER, RunResult
-from nandlab.spec import Sets, load, read_spec, set_arguments
-from nandlab.study.model import PATH_KEYS
+from nandlab.spec import PATH_KEYS, Sets, load, read_spec, set_arguments
 from nandlab.study.store import MARKER as STUDY_MARKER
 from nandlab.trace import is_read_once
 

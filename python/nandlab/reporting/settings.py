@@ -16,6 +16,7 @@ _OFF = {
     "ftl.mapping_unit": "page",
     "ftl.superblock": "plane",
     "ftl.buffer": "0B",
+    "ftl.streams": "none",
     "placement.handles": 1,
     "placement.groups": 1,
     "placement.isolation": "initial",

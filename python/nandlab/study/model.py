@@ -25,8 +25,6 @@ SEED = "seed"
 NO_FACTOR = "none"
 #: Where the value of a parameter can come from.
 ORIGINS = ("sourced", "derived", "assumed", "calibrated")
-#: Spec keys whose value is a path; the identity of a run depends on the content of the file, not on its path.
-PATH_KEYS = ("workload.trace", "precondition.load", "reliability.rber.table")
 
 
 def without(row: Mapping[str, Any], column: str) -> tuple[tuple[str, Any], ...]:

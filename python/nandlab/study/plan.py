@@ -16,11 +16,10 @@ from nandlab import _core
 from nandlab._core import Spec, SpecError
 from nandlab._types import Problem
 from nandlab.python_policies import packed
-from nandlab.spec import set_arguments
+from nandlab.spec import PATH_KEYS, set_arguments
 from nandlab.study.effects import combination, missing, varied
 from nandlab.study.expression import Expression, ExpressionError
 from nandlab.study.model import (
-    PATH_KEYS,
     SEED,
     Choice,
     Claim,

@@ -9,7 +9,8 @@ from pathlib import Path as FilePath
 from typing import Any, NoReturn
 
 from nandlab._types import Problem
-from nandlab.study.model import PATH_KEYS, Override
+from nandlab.spec import PATH_KEYS
+from nandlab.study.model import Override
 from nandlab.study.problems import MAX_PROBLEMS, StudyError, near, problem, shown
 from nandlab.study.source import Lines, Path, line_of
 

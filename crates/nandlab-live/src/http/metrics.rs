@@ -32,6 +32,13 @@ impl Text {
         }
     }
 
+    /// Adds a sample for each entry of the object at `path`; its key is the value of the label.
+    fn each(&mut self, name: &str, label: &str, of: &Value, path: &str) {
+        for (value, count) in object(of, path) {
+            self.sample(name, &format!("{label}=\"{value}\""), count.as_f64().unwrap_or(0.0));
+        }
+    }
+
     fn gauge(&mut self, name: &str, unit: &str, help: &str, value: f64) {
         self.family(name, "gauge", unit, help);
         self.sample(name, "", value);
@@ -107,13 +114,9 @@ pub(super) fn metrics(history: &History) -> String {
             text.sample("wait_seconds_total", &format!("part=\"{}\"", part.name()), seconds);
         }
         text.family("dies", "gauge", "", "Dies by what they do.");
-        for (work, count) in object(state, "/dies") {
-            text.sample("dies", &format!("state=\"{work}\""), count.as_f64().unwrap_or(0.0));
-        }
+        text.each("dies", "state", state, "/dies");
         text.family("superblocks", "gauge", "", "Superblocks by state.");
-        for (of, count) in object(state, "/superblocks") {
-            text.sample("superblocks", &format!("state=\"{of}\""), count.as_f64().unwrap_or(0.0));
-        }
+        text.each("superblocks", "state", state, "/superblocks");
         text.family("pe_cycles", "gauge", "", "P/E cycles of the superblocks.");
         text.by("pe_cycles", "of", &["min", "mean", "max"], state, |of| format!("/pe_cycles/{of}"));
         text.gauge("background_jobs", "", "Lanes with a background job.", number(state, "/jobs"));
@@ -187,9 +190,7 @@ fn placement(text: &mut Text, stat: &Value) {
         }
     }
     text.family("fdp_events", "counter", "", "Events of placement handles and reclaim units.");
-    for (event, count) in object(stat, "/placement/events") {
-        text.sample("fdp_events_total", &format!("type=\"{event}\""), count.as_f64().unwrap_or(0.0));
-    }
+    text.each("fdp_events_total", "type", stat, "/placement/events");
 }
 
 fn is_on(state: &Value) -> bool {

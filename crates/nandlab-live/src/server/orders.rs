@@ -46,13 +46,10 @@ impl Line {
                 let after =
                     |word: &[u8]| Some(String::from_utf8_lossy(line.strip_prefix(word)?).into_owned());
                 if let Some(text) = after(b"mark ") {
-                    return Self::Mark(text);
-                }
-                let in_recovery = || after(b"cut-in-recovery ")?.parse().ok();
-                let update = || after(b"update-handle ")?.parse().ok();
-                if let Some(ns) = in_recovery() {
+                    Self::Mark(text)
+                } else if let Some(ns) = after(b"cut-in-recovery ").and_then(|text| text.parse().ok()) {
                     Self::Order(Order::CutInRecovery(Span::from_ns(ns)))
-                } else if let Some(identifier) = update() {
+                } else if let Some(identifier) = after(b"update-handle ").and_then(|text| text.parse().ok()) {
                     Self::Order(Order::UpdateHandle(identifier))
                 } else {
                     Self::Unknown

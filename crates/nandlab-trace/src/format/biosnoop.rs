@@ -120,6 +120,6 @@ impl Reader for Biosnoop {
         };
         let is_flush = op == Op::Flush;
         let (offset, flush_first) = if is_flush { (0, false) } else { (offset, flush_first) };
-        Ok(Parsed::Request(Raw { time_ns, device, op, fua, flush_first, offset, len, placement: 0 }))
+        Ok(Parsed::Request(Raw { fua, flush_first, ..Raw::of(time_ns, device, op, offset, len) }))
     }
 }

@@ -181,7 +181,7 @@ impl Reader for Blkparse {
         let time_ns = time("time", stamp, SECOND)?;
         let (flush_first, op, fua) = rwbs("RWBS", words.next("RWBS")?)?;
         let request = |flush_first, op, fua, offset, len| {
-            Ok(Parsed::Request(Raw { time_ns, device, op, fua, flush_first, offset, len, placement: 0 }))
+            Ok(Parsed::Request(Raw { fua, flush_first, ..Raw::of(time_ns, device, op, offset, len) }))
         };
         let Some(op) = op else {
             return if flush_first { request(false, Op::Flush, false, 0, 0) } else { Ok(Parsed::Nothing) };

@@ -375,16 +375,7 @@ impl Record {
             None => joined,
         };
         let (offset, len) = if op == Op::Flush { (0, 0) } else { (self.offset, self.len) };
-        Parsed::Request(Raw {
-            time_ns: self.time_ns,
-            device,
-            op,
-            fua: false,
-            flush_first: false,
-            offset,
-            len,
-            placement: self.placement,
-        })
+        Parsed::Request(Raw { placement: self.placement, ..Raw::of(self.time_ns, device, op, offset, len) })
     }
 }
 

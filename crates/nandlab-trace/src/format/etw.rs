@@ -155,15 +155,6 @@ impl Reader for Etw {
         if found < count {
             return Err(missing("(last column)"));
         }
-        Ok(Parsed::Request(Raw {
-            time_ns,
-            device,
-            op,
-            fua: false,
-            flush_first: false,
-            offset: at,
-            len,
-            placement: 0,
-        }))
+        Ok(Parsed::Request(Raw::of(time_ns, device, op, at, len)))
     }
 }

@@ -174,16 +174,7 @@ impl Reader for FioIolog {
             words.end()?;
         }
         self.now_ns = time_ns;
-        Ok(Parsed::Request(Raw {
-            time_ns,
-            device,
-            op,
-            fua: false,
-            flush_first: false,
-            offset,
-            len,
-            placement: 0,
-        }))
+        Ok(Parsed::Request(Raw::of(time_ns, device, op, offset, len)))
     }
 
     fn further_logs(&self) -> u64 {

@@ -97,20 +97,11 @@ impl Reader for Ftrace {
             word => return Err(bad("+", word, "+")),
         }
         let len = sectors("sectors", words.next("sectors")?)?;
-        let flush = Raw {
-            time_ns,
-            device,
-            op: Op::Flush,
-            fua: false,
-            flush_first: false,
-            offset: 0,
-            len: 0,
-            placement: 0,
-        };
+        let flush = Raw::of(time_ns, device, Op::Flush, 0, 0);
         match op {
             Some(op) if len > 0 || !flush_first => {
                 let offset = sectors("sector", sector)?;
-                Ok(Parsed::Request(Raw { time_ns, device, op, fua, flush_first, offset, len, placement: 0 }))
+                Ok(Parsed::Request(Raw { fua, flush_first, ..Raw::of(time_ns, device, op, offset, len) }))
             }
             _ if flush_first => Ok(Parsed::Request(flush)),
             _ => Ok(Parsed::Nothing),

@@ -99,6 +99,14 @@ pub(crate) struct Raw<'a> {
     pub(crate) placement: u16,
 }
 
+impl<'a> Raw<'a> {
+    /// A request without FUA, flush and placement.
+    #[inline(always)]
+    pub(crate) fn of(time_ns: u64, device: &'a [u8], op: Op, offset: u64, len: u64) -> Self {
+        Self { time_ns, device, op, fua: false, flush_first: false, offset, len, placement: 0 }
+    }
+}
+
 /// A parsed record.
 #[derive(Debug)]
 pub(crate) enum Parsed<'a> {

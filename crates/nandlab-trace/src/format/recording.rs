@@ -36,7 +36,7 @@ impl Reader for Recorded {
         };
         let fua = record[25] != 0;
         let placement = u16::from_le_bytes([record[26], record[27]]);
-        Ok(Parsed::Request(Raw { time_ns, device: b"", op, fua, flush_first: false, offset, len, placement }))
+        Ok(Parsed::Request(Raw { fua, placement, ..Raw::of(time_ns, b"", op, offset, len) }))
     }
 
     fn record_bytes(&self) -> Option<usize> {

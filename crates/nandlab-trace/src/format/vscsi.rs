@@ -120,16 +120,7 @@ fn request<'a>(
         offset = lbn.checked_mul(SECTOR).ok_or_else(overflow)?;
         bytes = len;
     }
-    Ok(Parsed::Request(Raw {
-        time_ns,
-        device: b"",
-        op,
-        fua: false,
-        flush_first: false,
-        offset,
-        len: bytes,
-        placement: 0,
-    }))
+    Ok(Parsed::Request(Raw::of(time_ns, b"", op, offset, bytes)))
 }
 
 impl Reader for V1 {

@@ -18,10 +18,10 @@ use crate::probe::Probe;
 use crate::sched::{Cause, Class, Transaction};
 
 impl Background {
-    /// The last copies of a job's victim gather. Ends a job of GC or of folding; its victim is erased when further copies have filled
-    /// the programming unit, or it has been closed. Closes the programming unit at once if it is another job, if the
-    /// lane's pages may be copied back, while power loss may tear pages of a wordline that the jobs would share, and if
-    /// the victim before waits for the programming unit too.
+    /// The last copies of a job's victim gather. Ends a job of GC or of folding; its victim is erased when further copies
+    /// have filled the programming unit, or it has been closed. Closes the programming unit at once if it is another job,
+    /// if the lane's pages may be copied back, while power loss may tear pages of a wordline that the jobs would share,
+    /// and if the victim before waits for the programming unit too.
     #[inline(never)]
     pub(super) fn leave_open<P: Probe>(
         &mut self,

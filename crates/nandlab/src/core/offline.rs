@@ -141,8 +141,8 @@ impl<'a, P: Probe> Offline<'a, P> {
         self.0.ftl.remap(&mut self.0.array, lpn, unit)
     }
 
-    /// Programs an allocated unit of a stream and maps its LPN to it, without simulated time. Returns the unit that had the data
-    /// before.
+    /// Programs an allocated unit of a stream and maps its LPN to it, without simulated time. Returns the unit that had
+    /// the data before.
     pub(crate) fn program_allocated(
         &mut self,
         unit: UnitId,
@@ -240,7 +240,7 @@ impl<'a, P: Probe> Offline<'a, P> {
     }
 
     /// Gives a superblock the state that follows from its programmed units, and forgets what the OOB of the others had.
-    pub(crate) fn find_state(&mut self, superblock: SuperblockId) -> SuperblockState {
+    pub(crate) fn find_state(&mut self, superblock: SuperblockId) {
         let core = &mut *self.0;
         core.array.blank_unprogrammed(&core.geometry, superblock);
         let (units, shape) = (core.shape(superblock).units, core.array.shape_id(superblock));
@@ -265,7 +265,6 @@ impl<'a, P: Probe> Offline<'a, P> {
         if found == SuperblockState::Free {
             core.array.set_reclaim_unit(superblock, 0);
         }
-        found
     }
 
     /// The state of a closed superblock of this shape.

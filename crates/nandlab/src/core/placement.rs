@@ -305,7 +305,7 @@ impl<P: Probe> Core<P> {
     /// The units that a handle of a reclaim group can still write to its present reclaim unit in each of its lanes (NVMe's
     /// RUAMW). A lane in which the handle has no unit open has a whole one.
     pub(crate) fn available_units(&self, place: Place) -> u64 {
-        let stream = self.ftl.streams.hosts()[usize::from(place.handle)];
+        let stream = self.ftl.streams.of_handle(place.handle);
         let units = self.first_shape().units;
         let of_lane = |lane: LaneId| {
             let (open, further) =
@@ -318,7 +318,7 @@ impl<P: Probe> Core<P> {
 
     /// The host lets a handle go on in new reclaim units (NVMe's Reclaim Unit Handle Update).
     pub(crate) fn update_handle(&mut self, place: Place) {
-        let stream = self.ftl.streams.hosts()[usize::from(place.handle)];
+        let stream = self.ftl.streams.of_handle(place.handle);
         let mut left = 0;
         for lane in self.placements().lanes_of(place.group) {
             self.close_program(lane, stream);
@@ -401,45 +401,34 @@ impl<P: Probe> Core<P> {
 
     /// Counts units of a superblock that are padding.
     pub(super) fn count_padding_of(&mut self, superblock: SuperblockId, units: u32) {
-        if self.placement.is_some() && self.has_data_of_host(superblock) {
-            let (handle, group) = (self.only_handle_in(superblock), self.group_of(superblock));
-            self.count_of(
-                group,
-                handle,
-                |place| &mut place.padding_units,
-                |mixed| &mut mixed.padding_units,
-                units,
-            );
-        }
+        self.count_of(superblock, |place| &mut place.padding_units, |mixed| &mut mixed.padding_units, units);
     }
 
     /// A superblock is going to be erased.
-    #[inline(always)]
     pub(super) fn count_erase(&mut self, superblock: SuperblockId) {
-        if self.placement.is_some() && self.has_data_of_host(superblock) {
-            let (handle, group) = (self.only_handle_in(superblock), self.group_of(superblock));
-            self.count_of(group, handle, |place| &mut place.erases, |mixed| &mut mixed.erases, 1);
-        }
+        self.count_of(superblock, |place| &mut place.erases, |mixed| &mut mixed.erases, 1);
     }
 
+    /// Adds `count` for the handle that alone has data in a superblock of the host, or for the mixed data of its group.
+    #[inline]
     fn count_of(
         &mut self,
-        group: u16,
-        handle: Option<u16>,
+        superblock: SuperblockId,
         of_place: impl Fn(&mut HandleStats) -> &mut u64,
         of_mixed: impl Fn(&mut MixedStats) -> &mut u64,
         count: u32,
     ) {
+        if self.placement.is_none() || !self.has_data_of_host(superblock) {
+            return;
+        }
+        let group = self.placements().group_of(self.geometry.lane_of(superblock));
+        let handle = self.only_handle_in(superblock);
         let number = handle.map(|handle| self.placements().number(Place { group, handle }));
         let Some(stats) = &mut self.placement else { return };
         *match number {
             Some(number) => of_place(&mut stats.by_place[number]),
             None => of_mixed(&mut stats.mixed[usize::from(group)]),
         } += u64::from(count);
-    }
-
-    fn group_of(&self, superblock: SuperblockId) -> u16 {
-        self.placements().group_of(self.geometry.lane_of(superblock))
     }
 
     /// Whether the units of a superblock are the host's: not translation or combination pages.

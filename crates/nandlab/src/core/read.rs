@@ -361,9 +361,11 @@ impl<P: Probe> Core<P> {
         let of_cells = match &self.physics.variation {
             None => mean,
             Some(variation) => {
-                // A row of a superblock in SLC mode is a whole wordline.
-                let rows = self.first_shape().rows / self.array.shape(superblock).rows;
-                let row = || self.array.shape(superblock).row(index) * rows;
+                let row = || {
+                    let shape = self.array.shape(superblock);
+                    // A row of a superblock in SLC mode is a whole wordline.
+                    shape.row(index) * (self.first_shape().rows / shape.rows)
+                };
                 variation.rber(self.geometry.first_of_page(unit), mean, row)
             }
         };

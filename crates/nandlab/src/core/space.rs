@@ -456,10 +456,9 @@ impl<P: Probe> Core<P> {
         taken <= free && (taken <= given || free + given >= taken + self.ftl.kept_superblocks())
     }
 
-    /// Whether emptying a superblock gains units, of a superblock of the first shape, as it is free then, although the
-    /// job may have to leave units unused: the rest of its last
-    /// programming unit and, while power loss may tear a program, all pages but one of its last wordlines, of which
-    /// every block of the superblock has one.
+    /// Whether emptying a superblock gains units. The superblock then has the units of the first shape. The job may have
+    /// to leave units unused: the rest of its last programming unit and, while power loss may tear a program, all pages
+    /// but one of its last wordlines, of which every block of the superblock has one.
     pub(crate) fn gains(&self, superblock: SuperblockId) -> bool {
         let to = self.first_shape();
         let is_guarded = self.state.is_guarded && to.dependent_pages() > 1;
@@ -637,8 +636,8 @@ impl<P: Probe> Core<P> {
         others.max_by_key(|&other| (has_room(self, other), spare(other), other.0)).unwrap_or(lane)
     }
 
-    /// Closes an open superblock early, which is an event of this kind if the host fills it; returns `false` if the superblock cannot be closed because programs in it are
-    /// under way. Only for a lane without a job.
+    /// Closes an open superblock early; if the host fills it, this is an event of the kind `why`. Returns `false` if the
+    /// superblock cannot be closed because programs in it are under way. Only for a lane without a job.
     pub(crate) fn close_open(&mut self, lane: LaneId, superblock: SuperblockId, why: EventKind) -> bool {
         let left = self.shape(superblock).units - self.array.superblock(superblock).programmed;
         let is_left = self.ftl.leave_open_superblock(&self.array, lane, superblock);

@@ -104,6 +104,13 @@ impl<P: Probe> Core<P> {
         self.ftl.next_valid(superblock, from)
     }
 
+    /// The LPNs with a valid unit in a superblock, in the order of the units.
+    pub(crate) fn valid_lpns(&self, superblock: SuperblockId) -> impl Iterator<Item = Lpn> + use<'_, P> {
+        let first = self.next_valid(superblock, 0);
+        let units = std::iter::successors(first, move |&index| self.next_valid(superblock, index + 1));
+        units.map(move |index| self.array.lpn(self.geometry.unit(superblock, index)))
+    }
+
     /// The units of a superblock that have been programmed or skipped since its last erase.
     pub(crate) fn programmed_units(
         &self,

@@ -64,20 +64,23 @@ impl<P: Probe> Drive<P> {
             // 1e-9 absorbs rounding.
             let superblocks = (filled * f64::from(self.core.ftl().slc_limit(lane)) + 1e-9) as u32;
             let units = superblocks * self.core.flash().shapes()[ShapeId::SLC].units;
-            let mut next = 0;
-            for _ in 0..units {
-                let of_lane = |lpn: &u32| {
-                    let unit = self.core.unit_of(Lpn(*lpn));
-                    let geometry = self.core.geometry();
-                    unit.is_some_and(|unit| geometry.lane_of(geometry.superblock_of(unit)) == lane)
-                };
-                let lpn = (next..self.core.geometry().logical_units).find(of_lane);
-                let (Some(lpn), true) = (lpn, self.core.ftl().has_slc_room(lane)) else { break };
-                next = lpn + 1;
+            if units == 0 {
+                continue;
+            }
+            // Translation pages have LPNs beyond those of the host.
+            let logical_units = self.core.geometry().logical_units;
+            let of_lane = self.core.geometry().superblock_ids_of(lane);
+            let lpns = of_lane.flat_map(|superblock| self.core.valid_lpns(superblock));
+            let mut lpns: Vec<Lpn> = lpns.filter(|lpn| lpn.0 < logical_units).collect();
+            lpns.sort_unstable();
+            for lpn in lpns.into_iter().take(units as usize) {
+                if !self.core.ftl().has_slc_room(lane) {
+                    break;
+                }
                 // A newer write than that of the copy without SLC mode, as recovery has to find it.
                 let sequence = self.core.next_sequence();
                 let on_mapped = Self::on_mapped(&mut self.path.map);
-                Offline::new(&mut self.core).program_now(lane, slc, Lpn(lpn), sequence, on_mapped);
+                Offline::new(&mut self.core).program_now(lane, slc, lpn, sequence, on_mapped);
             }
         }
     }
@@ -249,9 +252,13 @@ impl<P: Probe> Drive<P> {
         );
         let mut moved = 0;
         let placements = *self.core.placements();
-        let per_page = self.core.geometry().units_per_page;
-        let pages = self.core.geometry().logical_units.div_ceil(per_page);
-        let group = placements.group_of_number(lpn.0 / per_page, pages);
+        let group = if placements.groups == 1 {
+            0
+        } else {
+            let per_page = self.core.geometry().units_per_page;
+            let pages = self.core.geometry().logical_units.div_ceil(per_page);
+            placements.group_of_number(lpn.0 / per_page, pages)
+        };
         let lane = loop {
             let lane = self.core.choose_lane(lpn, StreamId::HOST, group);
             if let Some(lane) = lane.filter(|&lane| self.core.ftl().has_room(lane, StreamId::HOST)) {

@@ -40,9 +40,10 @@ impl<P: Probe> Drive<P> {
         self.core.placement_stats()?;
         let mut section = Section::new(PLACEMENT);
         self.placement_settings().iter().for_each(|&(_, value)| section.put(value));
-        let units: Vec<UnitId> = (0..self.core.geometry().units).map(UnitId).collect();
-        for units in units.chunks(UNITS) {
-            let handles = units.iter().rev().map(|&unit| u64::from(self.core.flash().handle(unit)));
+        let units = self.core.geometry().units;
+        for first in (0..units).step_by(UNITS) {
+            let of_word = (first..units.min(first + UNITS as u32)).rev().map(UnitId);
+            let handles = of_word.map(|unit| u64::from(self.core.flash().handle(unit)));
             section.put(handles.fold(0, |word, handle| word << 8 | handle));
         }
         if self.core.placements().reclaim_unit > 1 {

@@ -418,7 +418,7 @@ impl Ageing {
     const FIRST: Self = Self { endurance_of_first: 1, endurance: 1, rber_factor: 1.0 };
 
     /// The cycles of the first shape that wear a superblock as much as `cycles` of this shape, rounded down.
-    fn wear(&self, cycles: u32) -> u32 {
+    pub(crate) fn wear(&self, cycles: u32) -> u32 {
         let wear = u64::from(cycles) * u64::from(self.endurance_of_first) / u64::from(self.endurance);
         u32::try_from(wear).unwrap_or(u32::MAX)
     }

@@ -198,7 +198,7 @@ impl FlushPrograms {
             if busy(die) || !ftl.is_in_group(die, place.group) {
                 continue;
             }
-            let stream = ftl.streams.hosts()[usize::from(place.handle)];
+            let stream = ftl.streams.of_handle(place.handle);
             let allocated = if self.is_by_die {
                 self.program_of_die((die, place, stream), array, ftl)
             } else {

@@ -594,8 +594,9 @@ impl Ftl {
         let mut before = Vec::with_capacity(changes.len());
         // All old units first: that of one LPN may be the new one of another.
         for &(lpn, _) in &changes {
-            before.push((lpn, self.map.clear(lpn)));
-            if let Some((_, Some(old))) = before.last().copied() {
+            let old = self.map.clear(lpn);
+            before.push((lpn, old));
+            if let Some(old) = old {
                 let (superblock, index) = self.geometry.split(old);
                 let (word, bit) = self.bit(superblock, index);
                 self.valid[word] &= !bit;
@@ -695,8 +696,9 @@ impl Ftl {
         self.index.fewest(lane).saturating_add(shape.units_per_program) <= shape.units
     }
 
-    /// The victim: a superblock of the reclaim unit that GC empties, or else the one that the policy picks; `None` if the lane has no garbage ([`Ftl::has_garbage`]). The policy may pick
-    /// a full superblock without invalid units, as `fifo` does.
+    /// The victim: a superblock of the reclaim unit that GC empties, or else the one that the policy picks; `None` if
+    /// the lane has no garbage ([`Ftl::has_garbage`]). The policy may pick a full superblock without invalid units, as
+    /// `fifo` does.
     ///
     /// # Errors
     /// When the policy fails or picks a superblock that is not full.

@@ -138,7 +138,10 @@ impl Ftl {
     /// A full superblock of the unit that GC empties in a lane: the one with the lowest number.
     pub(super) fn rest_of_unit(&self, array: &Array, lane: LaneId) -> Option<SuperblockId> {
         let number = self.units.as_ref()?.emptied[lane.index()];
-        let mut superblocks = self.geometry.superblock_ids_of(lane).filter(|_| number > 0);
+        if number == 0 {
+            return None;
+        }
+        let mut superblocks = self.geometry.superblock_ids_of(lane);
         superblocks.find(|&superblock| {
             array.reclaim_unit(superblock) == number
                 && array.superblock(superblock).state == SuperblockState::Full

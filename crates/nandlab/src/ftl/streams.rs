@@ -397,7 +397,13 @@ impl Streams {
     /// The stream of host writes with a placement handle; `None` if none is declared for it.
     #[inline]
     pub fn host(&self, handle: u16) -> Option<StreamId> {
-        self.hosts[..usize::from(self.handles)].get(usize::from(handle)).copied()
+        (handle < self.handles).then(|| self.of_handle(handle))
+    }
+
+    /// The stream of host writes with a placement handle that the drive has.
+    #[inline(always)]
+    pub fn of_handle(&self, handle: u16) -> StreamId {
+        self.hosts[usize::from(handle)]
     }
 
     /// The stream of host writes with handle 0 that are of a class.
@@ -584,6 +590,7 @@ mod tests {
         let map = streams.named("mapping");
         assert_eq!(of(Some(map), 0), [map]);
     }
+
     #[test]
     fn without_a_mark_of_the_host_gc_is_preferred() {
         let streams = Streams::new(&[StreamSpec::host(0, false), StreamSpec::gc(false)], 20, 40);

@@ -39,11 +39,8 @@ impl FromVal for StreamsSpec {
 /// The streams that a value of `ftl.streams` adds.
 pub(crate) fn added(val: &Val) -> AddedStreams {
     let Val::Tag(name, payload) = val else { return AddedStreams::default() };
-    let classes = match payload.as_deref() {
-        Some(Val::Table(fields)) => fields.iter().find(|(name, _)| *name == AddedStreams::PARAM),
-        _ => None,
-    };
-    let number = classes.and_then(|(_, val)| match val {
+    let classes = payload.as_deref().and_then(|payload| payload.get(AddedStreams::PARAM));
+    let number = classes.and_then(|val| match val {
         Val::Int(number) => Some(*number as f64),
         Val::Num(number) => Some(*number),
         _ => None,

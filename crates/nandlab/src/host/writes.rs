@@ -164,7 +164,7 @@ impl Writes {
                 _ => 0,
             };
             let place = core.placements().place(placement);
-            target.stream = core.streams().hosts()[usize::from(place.handle)];
+            target.stream = core.streams().of_handle(place.handle);
             target.group = place.group;
         }
         if self.classes.is_some() && target.stream == StreamId::HOST {
@@ -203,28 +203,24 @@ impl Writes {
     #[inline(never)]
     fn lane_in_slc_mode<P: Probe>(core: &mut Core<P>, lpn: Lpn, slc: StreamId) -> Option<LaneId> {
         // A drive with SLC mode has one placement.
-        let lane = core.choose_lane(lpn, slc, 0);
-        if let Some(lane) = lane
-            && (!core.has_displaced() || !core.ftl().is_overfull(lane))
-            && (core.ftl().has_slc_room(lane) || core.waits_for_fold(lane))
-        {
-            return Some(lane);
-        }
-        if lane.is_some_and(|lane| core.ftl().has_slc_room(lane)) {
+        if let Some(lane) = core.choose_lane(lpn, slc, 0) {
+            let has_room = core.ftl().has_slc_room(lane);
+            let is_overfull = core.has_displaced() && core.ftl().is_overfull(lane);
+            if !is_overfull && (has_room || core.waits_for_fold(lane)) {
+                return Some(lane);
+            }
+            if !has_room {
+                core.close_slc(lane);
+            }
             return None;
         }
-        let lanes = match lane {
-            Some(lane) => lane.0..lane.0 + 1,
-            None => 0..core.geometry().lanes,
-        };
         // With dynamic allocation a write may wait in any lane.
-        if lane.is_none()
-            && let Some(lane) = lanes.clone().map(LaneId).find(|&lane| core.waits_for_fold(lane))
-        {
-            return Some(lane);
+        let lanes = (0..core.geometry().lanes).map(LaneId);
+        let waits = lanes.clone().find(|&lane| core.waits_for_fold(lane));
+        if waits.is_none() {
+            lanes.for_each(|lane| core.close_slc(lane));
         }
-        lanes.map(LaneId).for_each(|lane| core.close_slc(lane));
-        None
+        waits
     }
 
     /// The lane for a write of `lpn` to `stream`; `None` when dynamic allocation finds no lane with room.

@@ -78,20 +78,13 @@ fn in_use<P: Probe>(core: &Core<P>) -> impl Iterator<Item = SuperblockId> {
     })
 }
 
-/// The LPNs with a valid unit in a superblock.
-fn valid_lpns<P: Probe>(core: &Core<P>, superblock: SuperblockId) -> impl Iterator<Item = Lpn> {
-    let first = core.next_valid(superblock, 0);
-    let units = std::iter::successors(first, move |&index| core.next_valid(superblock, index + 1));
-    units.map(move |index| core.flash().lpn(core.geometry().unit(superblock, index)))
-}
-
 impl Losses {
     /// Power fails: notes the LPNs whose units are in superblocks that are not full. The flush may write other data to the
     /// units of queued programs.
     pub(crate) fn note_mapped<P: Probe>(&mut self, core: &Core<P>) {
         let now = core.now();
         let open = in_use(core).filter(|&superblock| !is_known(core, superblock, now));
-        self.mapped = open.flat_map(|superblock| valid_lpns(core, superblock)).collect();
+        self.mapped = open.flat_map(|superblock| core.valid_lpns(superblock)).collect();
     }
 
     /// What may have changed at the last power loss. Power is back, and nothing has been recovered yet.
@@ -111,7 +104,7 @@ impl Losses {
         lpns.extend(flash.torn_units().chain(flash.partial_units()).map(|unit| flash.lpn(unit)));
         // GC that has gone on in the flush has emptied superblocks that were full.
         let is_victim = |id: &&SuperblockId| core.superblock(**id).state == SuperblockState::Victim;
-        lpns.extend(suspects.superblocks.iter().filter(is_victim).flat_map(|&id| valid_lpns(core, id)));
+        lpns.extend(suspects.superblocks.iter().filter(is_victim).flat_map(|&id| core.valid_lpns(id)));
         let replaced = self.at_risk.trims.iter().chain(&self.at_risk.destroyed).map(|&(lpn, _)| lpn);
         suspects.anywhere = replaced.collect();
         lpns.extend(&suspects.anywhere);

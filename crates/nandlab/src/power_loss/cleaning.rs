@@ -149,7 +149,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             if !self.core.device().is_free(die) || flush.cleanings.is_at(die) || !is_in_group {
                 continue;
             }
-            let stream = self.core.streams().hosts()[usize::from(handle)];
+            let stream = self.core.streams().of_handle(handle);
             let Some(lane) = self.core.ftl().flush_lane(die, stream) else { continue };
             let is_full = self.core.ftl().flush_room(lane, stream) == 0;
             if flush.cleanings.gained[lane.index()] > 0 || !is_full && !self.core.is_short(lane) {

@@ -431,7 +431,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             let cleanings = &flush.cleanings;
             let is_busy = |device: &Device, die| !device.is_free(die) || cleanings.is_at(die);
             let place = dirty[flush.next].place;
-            let stream = self.core.streams().hosts()[usize::from(place.handle)];
+            let stream = self.core.streams().of_handle(place.handle);
             let Some(program) = self.core.next_of_flush(&mut flush.units, place, is_busy) else {
                 return;
             };

@@ -25,7 +25,7 @@ use super::flush::tear_program;
 use crate::base::geometry::{DieId, LaneId, Lpn, SuperblockId, UnitId};
 use crate::base::huge::Huge;
 use crate::base::units::{Span, Time, transfer_ns};
-use crate::core::{Core, Offline};
+use crate::core::Offline;
 use crate::flash::{AgeStamp, DEAD_LPN, SHAPES_MAX, Stamp, SuperblockState};
 use crate::ftl::{AllocatedUnit, STREAMS_MAX, StreamId};
 use crate::host::Trims;
@@ -502,9 +502,9 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             }
             Newest::Changed(units) => self.core.restore_changes(&units),
         };
-        let is_full = |core: &Core<P>, id: SuperblockId| core.superblock(id).state.is_closed();
         let superblocks = (0..self.core.geometry().superblocks).map(SuperblockId);
-        let mut full: Vec<SuperblockId> = superblocks.filter(|&id| is_full(&self.core, id)).collect();
+        let is_closed = |id: &SuperblockId| self.core.superblock(*id).state.is_closed();
+        let mut full: Vec<SuperblockId> = superblocks.filter(is_closed).collect();
         for lane in (0..self.core.geometry().lanes).map(LaneId) {
             let open = self.resume_streams(lane, &mut full);
             self.core.restore_lane(lane, open);
@@ -725,9 +725,11 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         let group = self.core.place_of(partial).group;
         while !merges[at].is_done {
             let dies = self.core.geometry().dies;
-            let dies = (0..dies).map(|step| DieId((home + step) % dies));
-            let dies: Vec<DieId> = dies.filter(|&die| self.core.ftl().is_in_group(die, group)).collect();
-            let place = dies.into_iter().find_map(|die| self.core.allocate_for_flush(die, stream));
+            let mut dies = (0..dies).map(|step| DieId((home + step) % dies));
+            let place = dies.find_map(|die| {
+                let is_in_group = self.core.ftl().is_in_group(die, group);
+                if is_in_group { self.core.allocate_for_flush(die, stream) } else { None }
+            });
             if let Some(place) = place {
                 return Ok(Some(place));
             }

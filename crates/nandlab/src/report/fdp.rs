@@ -1,13 +1,11 @@
 //! `fdp.json`: the logs of NVMe's Flexible Data Placement.
 
-use super::placement::block_bytes;
+use super::placement::PlacementSummary;
 use crate::base::units::SECTOR;
 use crate::core::placement::{Event, EventKind};
 use crate::drive::Drive;
 use crate::drive::spec::Isolation;
-use crate::host::Op;
 use crate::probe::Probe;
-use crate::sched::FlashOp;
 use serde_json::{Value, json};
 
 /// Of the configuration's attributes: the drive has a volatile write cache.
@@ -29,6 +27,7 @@ const NSID: u32 = 1;
 pub fn fdp<P: Probe>(drive: &Drive<P>) -> Option<Value> {
     let stats = drive.stats();
     let placed = stats.placement.as_ref()?;
+    let summary = PlacementSummary::of(drive)?;
     let (spec, geometry) = (drive.spec(), drive.geometry());
     let placement = &spec.placement;
     let unit_bytes = u64::from(geometry.unit_bytes);
@@ -79,9 +78,9 @@ pub fn fdp<P: Probe>(drive: &Drive<P>) -> Option<Value> {
         },
         "usage": { "nruh": placement.handles, "ruhus": used },
         "stats": {
-            "hbmw": stats.host[Op::Write as usize].bytes,
-            "mbmw": placed.media_units() * unit_bytes,
-            "mbe": stats.flash_total(FlashOp::Erase) * block_bytes(geometry),
+            "hbmw": summary.hbmw,
+            "mbmw": summary.mbmw,
+            "mbe": summary.mbe,
         },
         "events": events(false),
         "host_events": events(true),

@@ -167,7 +167,7 @@ impl PlacementSummary {
 }
 
 /// The bytes of a block of one plane.
-pub(super) fn block_bytes(geometry: &Geometry) -> u64 {
+fn block_bytes(geometry: &Geometry) -> u64 {
     geometry.raw_bytes() / u64::from(geometry.blocks())
 }
 

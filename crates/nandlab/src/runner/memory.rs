@@ -127,7 +127,7 @@ impl Memory {
             + when(keeps_sequences, Promises::BYTES_PER_LPN)
             + when(has_cache, 4);
         let StreamsSpec { policy, .. } = &spec.ftl.streams;
-        let classes = Classes::bytes(policy.name, policy, logical_units, superblocks);
+        let classes = Classes::bytes(policy, logical_units, superblocks);
         // Recovery has an array of the newest unit of each LPN and builds a second map; by then the entries of the
         // write cache have been freed.
         let recovery = when(is_cut, touched.logical * (8 + when(demand.is_some(), 5) - when(has_cache, 4)));

@@ -118,11 +118,25 @@ impl Slc {
     /// The fold of a superblock for space.
     pub(crate) fn fold_for_room<P: Probe>(&mut self, core: &Core<P>, lane: LaneId) -> Option<NextJob> {
         let superblock = core.to_fold(lane)?;
-        let valid = u64::from(core.valid_units(superblock));
+        Some(self.begin(core, lane, superblock, Reason::Space))
+    }
+
+    /// The job that folds `superblock`, which begins.
+    fn begin<P: Probe>(
+        &mut self,
+        core: &Core<P>,
+        lane: LaneId,
+        superblock: SuperblockId,
+        reason: Reason,
+    ) -> NextJob {
         self.stats.blocks += 1;
-        self.stats.folded_space += valid;
-        self.reasons[lane.index()] = Reason::Space;
-        Some(NextJob::emptying(superblock, Cause::Fold, true))
+        *match reason {
+            Reason::Idle => &mut self.stats.folded_idle,
+            Reason::Full => &mut self.stats.folded_full,
+            Reason::Space => &mut self.stats.folded_space,
+        } += u64::from(core.valid_units(superblock));
+        self.reasons[lane.index()] = reason;
+        NextJob::emptying(superblock, Cause::Fold, reason != Reason::Idle)
     }
 
     /// A superblock in SLC mode has been erased.
@@ -170,14 +184,7 @@ impl<P: Probe> Mechanism<P> for Slc {
             }
             return None;
         };
-        let valid = u64::from(core.valid_units(superblock));
-        self.stats.blocks += 1;
-        match reason {
-            Reason::Idle => self.stats.folded_idle += valid,
-            _ => self.stats.folded_full += valid,
-        }
-        self.reasons[lane.index()] = reason;
-        Some(NextJob::emptying(superblock, Cause::Fold, reason == Reason::Full))
+        Some(self.begin(core, lane, superblock, reason))
     }
 
     fn power_lost(&mut self, _: &mut Offline<'_, P>) {

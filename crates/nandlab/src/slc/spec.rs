@@ -255,18 +255,13 @@ fn has_bits(check: &mut Check<'_>) -> Option<()> {
 
 /// The other keys have no effect without an SLC cache.
 fn has_effect(check: &mut Check<'_>) -> Option<()> {
-    let is_on = has_mode(check);
-    let is_named = |key: &&&str| check.is_set(key);
-    let others = <SlcSpec as Section>::KEYS.iter().map(|key| key.path);
-    let others: Vec<&'static str> =
-        others.filter(|key| !matches!(*key, "slc.static" | "slc.dynamic")).collect();
-    if let (false, Some(&key)) = (is_on, others.iter().find(is_named)) {
-        let message = "no effect, because the drive has no SLC cache";
-        let remedy = format!("take {key} out, or set slc.dynamic = 1.0 or slc.static = \"6GB\"");
-        // A preset with a cache may be used without it.
-        if !check.is_set("slc.static") && !check.is_set("slc.dynamic") {
-            check.error(&[key, "slc.static", "slc.dynamic"], message, remedy);
-        }
+    // A preset with a cache may be used without it.
+    if has_mode(check) || check.is_set("slc.static") || check.is_set("slc.dynamic") {
+        return None;
     }
+    let key = <SlcSpec as Section>::KEYS.iter().map(|key| key.path).find(|key| check.is_set(key))?;
+    let message = "no effect, because the drive has no SLC cache";
+    let remedy = format!("take {key} out, or set slc.dynamic = 1.0 or slc.static = \"6GB\"");
+    check.error(&[key, "slc.static", "slc.dynamic"], message, remedy);
     Some(())
 }

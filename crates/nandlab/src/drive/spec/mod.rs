@@ -191,11 +191,7 @@ const ABSENT: &[Absent] = &[
         instead: "the drive is one namespace: give each client a span of it",
     },
     Absent {
-        names: &["dedup", "deduplication"],
-        instead: "the simulation has no contents: every write takes its units, whatever it contains",
-    },
-    Absent {
-        names: &["compression", "compress"],
+        names: &["dedup", "deduplication", "compression", "compress"],
         instead: "the simulation has no contents: every write takes its units, whatever it contains",
     },
     Absent {

@@ -10,16 +10,17 @@ use crate::ftl::streams::StreamSpec;
 
 /// The streams of a spec's drive.
 pub fn streams(spec: &Spec) -> Vec<StreamSpec> {
+    let geometry = spec.geometry();
     let settings = StreamSettings {
         handles: spec.placement.handles,
         persistent: spec.placement.persistent_bits(),
         shares_first_superblock: spec.migration.shares_first_block(),
         levels_wear: spec.ftl.wear_levelling == WearLevelling::Static,
         has_demand_map: matches!(spec.ftl.map, MapSpec::Demand { .. }),
-        unit_bytes: spec.geometry().unit_bytes,
+        unit_bytes: geometry.unit_bytes,
         copybacks_max: spec.migration.policy.copybacks_max(),
         has_combinations: spec.refresh.policy.partial().is_some(),
-        slc: spec.has_slc_mode().then(|| spec.slc.fixed(&spec.drive, &spec.geometry())),
+        slc: spec.has_slc_mode().then(|| spec.slc.fixed(&spec.drive, &geometry)),
         added: spec.ftl.streams.added,
     };
     settings.streams()

@@ -11,7 +11,7 @@
 use super::noise::upper;
 use super::{LayerFactors, RBER_MAX};
 use crate::base::geometry::UnitId;
-use crate::base::rng::Stream;
+use crate::base::rng::{Stream, mixed};
 use std::sync::LazyLock;
 
 /// Number of factors, a power of two.
@@ -59,10 +59,7 @@ impl PageVariation {
 /// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014) of a number, such as that of a page's first unit.
 #[inline]
 pub(in crate::flash) fn hash(key: u64, page: u32) -> u64 {
-    let mut bits = key.wrapping_add(u64::from(page).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    bits ^ (bits >> 31)
+    mixed(key.wrapping_add(u64::from(page).wrapping_mul(0x9e37_79b9_7f4a_7c15)))
 }
 
 /// The z below which the share `share` of the standard normal distribution lies, by bisection.

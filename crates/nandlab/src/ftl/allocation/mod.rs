@@ -79,9 +79,9 @@ impl Allocator {
         }
     }
 
-    /// The lane for a write with the placement of this number under dynamic allocation, which considers only lanes for which `room` is not `None`: it
-    /// chooses the least-loaded die with such a lane, and on this die the lane with the most room. It returns `None` if
-    /// no lane has room.
+    /// The lane for a write with the placement of this number under dynamic allocation, which considers only lanes for
+    /// which `room` is not `None`: it chooses the least-loaded die with such a lane, and on this die the lane with the
+    /// most room. It returns `None` if no lane has room.
     ///
     /// # Panics
     /// If the allocation is static.

@@ -28,9 +28,6 @@ pub const POLICIES: &[PolicyInfo] = &[
     multi_hash::INFO,
 ];
 
-/// The parameter of a policy from outside that is its number of classes.
-const CLASSES: &str = "classes";
-
 /// The classes of a policy from outside that does not state their number.
 const CLASSES_DEFAULT: u8 = 2;
 
@@ -58,7 +55,7 @@ impl AddedStreams {
     }
 
     /// The name of the parameter that has the number of classes of a policy from outside.
-    pub const PARAM: &str = CLASSES;
+    pub const PARAM: &str = "classes";
 }
 
 /// A policy from outside that divides the writes of the host.
@@ -114,8 +111,8 @@ impl Classes {
     }
 
     /// The bytes of the state of a built-in policy.
-    pub(crate) fn bytes(name: &str, choice: &Choice, logical: u64, superblocks: u64) -> u64 {
-        match name {
+    pub(crate) fn bytes(choice: &Choice, logical: u64, superblocks: u64) -> u64 {
+        match choice.name {
             "sepbit" => 8 * (logical + superblocks),
             "multi-hash" => MultiHash::bytes(choice),
             _ => 0,

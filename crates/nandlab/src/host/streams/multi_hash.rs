@@ -13,7 +13,7 @@
 
 use crate::base::geometry::Lpn;
 use crate::base::policy::{Choice, ParamInfo, PolicyInfo};
-use crate::base::rng::Stream;
+use crate::base::rng::{Stream, mixed};
 use crate::base::state::state;
 
 const fn number(
@@ -98,14 +98,6 @@ impl MultiHash {
             self.counters.iter_mut().for_each(|counter| *counter /= 2);
         }
     }
-}
-
-/// The finaliser of SplitMix64 (G. L. Steele, D. Lea and C. H. Flood, OOPSLA 2014).
-#[inline]
-fn mixed(mut x: u64) -> u64 {
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
 }
 
 state! { MultiHash { counters, since } fixed { hashes, threshold, decay, salts } }
