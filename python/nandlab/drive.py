@@ -281,7 +281,7 @@ class Drive:
         A reclaim unit that was not full counts as an event. Raises `RunError` for an identifier that the drive does not
         have.
         """
-        if not self._core.update_handle(placement):
+        if not 0 <= placement <= 0xFFFF or not self._core.update_handle(placement):
             raise _core.RunError(
                 f"the drive has no placement {placement}\n  remedy: the status in `fdp()` lists its identifiers"
             )

@@ -99,6 +99,8 @@ class Drive:
 
     def update_handle(self, placement: int) -> dict[str, Any]:
         """The placement identifier goes on in a fresh reclaim unit, as with NVMe's reclaim unit handle update."""
+        if not 0 <= placement <= 0xFFFF:
+            raise OutputError(f"update: {placement} is no placement identifier\n  remedy: name one from 0 to 65535")
         return self._order(f"update-handle {placement}")
 
     def cut(self, *, in_recovery_s: float | None = None) -> dict[str, Any]:

@@ -180,6 +180,11 @@ NEVER |= {
         ("No block was folded", "slc.idle_after", "slc.watermark"),
         {"slc.dynamic": 0.5, "precondition.used": 0.6, "slc.watermark": 0.0},
     ),
+    "one-placement": (
+        {"placement.handles": 2},
+        ("All data was written with one placement identifier", "placement.ranges"),
+        {"placement.handles": 2, "placement.ranges": [{"from": 0.0, "to": 0.5, "placement": 1}]},
+    ),
     "no-wear-levelling": (
         {**SPACE, **HOT, "ftl.wear_levelling": "static"},
         ("moved no block", "ftl.wear_gap = 100", "Lower ftl.wear_gap"),

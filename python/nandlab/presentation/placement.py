@@ -73,7 +73,7 @@ def placement(summary: Summary, spec_toml: str) -> Section | None:
         Figure("media bytes erased (MBE)", size(found.mbe)),
         Figure("padding", size(found.padding_bytes)),
         Figure("translation pages", size(found.map_bytes)),
-        *(Figure(f"events: {_EVENTS[name]}", count(value)) for name, value in _counts(found).items()),
+        *(Figure(f"events: {_EVENTS[name]}", count(value)) for name, value in _counts(found).items() if value),
     )
     table = Table(tuple(full), tuple(rows), caption)
     # On the screen a drive whose handles nobody has used is its headline alone.

@@ -2,7 +2,8 @@
 
 `waf['fifo']` is the metric of the run that differs only in its variant, which is `fifo`. Some metrics have an entry per
 number: `at(ecc.levels, 1)` is one entry (0 when it is missing; the number may be an expression, such as an axis),
-`total(ecc.levels)` the sum of the entries.
+`total(ecc.levels)` the sum of the entries. Where each entry has values of its own, a third argument names one of them:
+`at(placement.handles, 0, waf)`.
 """
 
 from __future__ import annotations
@@ -61,8 +62,9 @@ FUNCTIONS: dict[str, Callable[..., float]] = {
     "sqrt": math.sqrt,
 }
 
-#: Functions of metrics with an entry per number, and their arguments: `at(NAME, number)`, `total(NAME)`.
-_BY_NUMBER = {"at": 2, "total": 1}
+#: Functions of metrics with an entry per number, and how many arguments they have: `at(NAME, number)`,
+#: `at(NAME, number, VALUE)`, `total(NAME)`.
+_BY_NUMBER = {"at": (2, 3), "total": (1,)}
 
 #: Returns the metrics of the run that differs only in its variant, given this variant; `None` without such a run.
 Others = Callable[[str], Mapping[str, Any] | None]
@@ -149,14 +151,14 @@ def _name(node: ast.expr) -> str | None:
     return None
 
 
-def _by_number(node: ast.expr) -> tuple[str, ast.expr | None] | None:
-    """The metric and the number in an `at` or `total`."""
+def _by_number(node: ast.expr) -> tuple[str, ast.expr | None, str] | None:
+    """The metric, the number, and what of the entry, in an `at` or `total`; the last is empty if the entry is a number."""
     if not isinstance(node, ast.Call) or node.keywords or not isinstance(node.func, ast.Name):
         return None
-    if node.func.id not in _BY_NUMBER or len(node.args) != _BY_NUMBER[node.func.id]:
+    if node.func.id not in _BY_NUMBER or len(node.args) not in _BY_NUMBER[node.func.id]:
         return None
-    name = _name(node.args[0])
-    return None if name is None else (name, node.args[1] if node.func.id == "at" else None)
+    name, inner = _name(node.args[0]), _name(node.args[2]) if len(node.args) == 3 else ""
+    return None if name is None or inner is None else (name, node.args[1] if node.func.id == "at" else None, inner)
 
 
 def _elsewhere(node: ast.expr) -> tuple[ast.expr, str] | None:
@@ -208,8 +210,8 @@ def _value(node: ast.expr, values: Mapping[str, Any], others: Others) -> float:
             raise _Undefined
         return float(value)
     if (by_number := _by_number(node)) is not None:
-        section, which = by_number
-        return _sum(values, section, None if which is None else _value(which, values, others))
+        section, which, inner = by_number
+        return _sum(values, section, None if which is None else _value(which, values, others), inner)
     if (elsewhere := _elsewhere(node)) is not None:
         there = others(elsewhere[1])
         if there is None:
@@ -229,12 +231,13 @@ def _value(node: ast.expr, values: Mapping[str, Any], others: Others) -> float:
     return float(node.value)
 
 
-def _sum(values: Mapping[str, Any], name: str, which: float | None) -> float:
+def _sum(values: Mapping[str, Any], name: str, which: float | None, inner: str) -> float:
     start = f"{name}."
     numbered = {key.removeprefix(start): values.get(key) for key in values if key.startswith(start)}
     if not numbered:
         raise _Undefined
     if which is not None and not which.is_integer():
         raise _Undefined
-    kept = numbered.values() if which is None else [numbered.get(str(int(which)), 0)]
+    entry = "" if which is None else f"{int(which)}.{inner}" if inner else str(int(which))
+    kept = [numbered.get(entry, 0)] if entry else numbered.values()
     return math.fsum(value for value in kept if isinstance(value, (int, float)))

@@ -279,14 +279,10 @@ impl<P: Probe> Core<P> {
         }
     }
 
-    /// A superblock with `left` units left is closed early. If the host fills it, the handle goes on in another unit.
-    pub(super) fn on_superblock_left(&mut self, why: EventKind, superblock: SuperblockId, left: u32) {
-        if self.placement.is_none() {
-            return;
-        }
-        let (lane, mark) = (self.geometry.lane_of(superblock), self.array.superblock(superblock).mark);
-        let is_filled = |stream: &&StreamId| self.ftl.streams.spec(**stream).mark == mark;
-        if let Some(&stream) = self.ftl.streams.hosts().iter().find(is_filled)
+    /// The open superblock of a stream, with `left` units left, is closed early. If the host fills it, the handle goes on in
+    /// another unit.
+    pub(super) fn on_superblock_left(&mut self, why: EventKind, lane: LaneId, stream: StreamId, left: u32) {
+        if self.placement.is_some()
             && let Some(handle) = self.ftl.streams.handle_of(stream)
         {
             self.ftl.end_unit(lane, stream);
@@ -297,8 +293,14 @@ impl<P: Probe> Core<P> {
     /// Recovery closes a superblock that is not full. If the host has filled it, the handle goes on in another unit.
     pub(crate) fn on_reset(&mut self, superblock: SuperblockId) {
         let left = self.shape(superblock).units - self.array.superblock(superblock).programmed;
-        if self.placements().handles > 1 {
-            self.on_superblock_left(EventKind::ControllerReset, superblock, left);
+        let mark = self.array.superblock(superblock).mark;
+        let is_filled = |stream: &&StreamId| self.ftl.streams.spec(**stream).mark == mark;
+        // With one handle GC's superblocks have the same mark.
+        if self.placements().handles > 1
+            && let Some(&stream) = self.ftl.streams.hosts().iter().find(is_filled)
+        {
+            let lane = self.geometry.lane_of(superblock);
+            self.on_superblock_left(EventKind::ControllerReset, lane, stream, left);
         }
     }
 
@@ -318,9 +320,21 @@ impl<P: Probe> Core<P> {
 
     /// The host lets a handle go on in new reclaim units (NVMe's Reclaim Unit Handle Update).
     pub(crate) fn update_handle(&mut self, place: Place) {
-        let stream = self.ftl.streams.of_handle(place.handle);
         let mut left = 0;
-        for lane in self.placements().lanes_of(place.group) {
+        for stream in self.ftl.streams.ids() {
+            if self.ftl.streams.handle_of(stream) == Some(place.handle) {
+                left += self.leave_units(place.group, stream);
+            }
+        }
+        if left > 0 {
+            self.note(EventKind::UnitNotFull, self.placements().identifier(place), Lpn(0), left);
+        }
+    }
+
+    /// A stream of the host goes on in new reclaim units in each lane of a group. Returns the units left in the present ones.
+    fn leave_units(&mut self, group: u16, stream: StreamId) -> u64 {
+        let mut left = 0;
+        for lane in self.placements().lanes_of(group) {
             self.close_program(lane, stream);
             left += u64::from(self.ftl.superblocks_left_in_unit(lane, stream))
                 * u64::from(self.first_shape().units);
@@ -331,9 +345,7 @@ impl<P: Probe> Core<P> {
                 self.close_abandoned(superblock);
             }
         }
-        if left > 0 {
-            self.note(EventKind::UnitNotFull, self.placements().identifier(place), Lpn(0), left);
-        }
+        left
     }
 
     /// A unit of `superblock` has been programmed: closes the superblock if the host has abandoned it, and all its allocated

@@ -640,9 +640,9 @@ impl<P: Probe> Core<P> {
     /// superblock cannot be closed because programs in it are under way. Only for a lane without a job.
     pub(crate) fn close_open(&mut self, lane: LaneId, superblock: SuperblockId, why: EventKind) -> bool {
         let left = self.shape(superblock).units - self.array.superblock(superblock).programmed;
-        let is_left = self.ftl.leave_open_superblock(&self.array, lane, superblock);
-        if is_left {
-            self.on_superblock_left(why, superblock, left);
+        let stream = self.ftl.leave_open_superblock(&self.array, lane, superblock);
+        if let Some(stream) = stream {
+            self.on_superblock_left(why, lane, stream, left);
             self.close_early(superblock);
         } else if self
             .gathering_of_jobs(lane)
@@ -650,7 +650,7 @@ impl<P: Probe> Core<P> {
         {
             self.close_programs_of_job(lane);
         }
-        is_left
+        stream.is_some()
     }
 
     /// Closes an open superblock and leaves its remaining units erased. A superblock without programmed units becomes

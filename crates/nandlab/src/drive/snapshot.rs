@@ -28,7 +28,7 @@ use crate::core::{
 };
 use crate::flash::{DEAD_LPN, ShapeId, SuperblockState};
 use crate::ftl::streams::FIXED_NUMBERS;
-use crate::ftl::{COPYBACKS_MAX, STREAMS_MAX, StreamId};
+use crate::ftl::{STREAMS_MAX, StreamId};
 use crate::probe::Probe;
 use std::io::{self, Read, Write};
 
@@ -259,8 +259,8 @@ impl<P: Probe> Drive<P> {
             if self.core.first_shape().units > SMALL_SUPERBLOCK {
                 used |= input.get_u32()? << 16;
             }
-            let is_mark = mark <= COPYBACKS_MAX || self.core.streams().marked(mark).is_some();
-            let is_in_range = id < self.core.geometry().superblocks && is_mark;
+            let mark = self.core.streams().loaded_mark(mark);
+            let mark = mark.filter(|_| id < self.core.geometry().superblocks);
             let state = match state {
                 0 => SuperblockState::Free,
                 1 => SuperblockState::Open,
@@ -274,7 +274,7 @@ impl<P: Probe> Drive<P> {
             let fits = |&shape: &ShapeId| {
                 used <= shapes[shape].units && (shape == ShapeId::FIRST || state != SuperblockState::Free)
             };
-            let (true, Some(shape)) = (is_in_range, shapes.numbered(shape).filter(fits)) else {
+            let (Some(mark), Some(shape)) = (mark, shapes.numbered(shape).filter(fits)) else {
                 return Err(SnapshotError::Damaged("a superblock is out of range"));
             };
             let id = SuperblockId(id);

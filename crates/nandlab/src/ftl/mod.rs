@@ -400,21 +400,25 @@ impl Ftl {
     }
 
     /// Makes the stream that fills `superblock` continue in another superblock, if all units of `superblock` that are
-    /// allocated have been programmed. Returns whether the stream has left the superblock.
-    pub fn leave_open_superblock(&mut self, array: &Array, lane: LaneId, superblock: SuperblockId) -> bool {
+    /// allocated have been programmed. Returns this stream, if it has left the superblock.
+    pub fn leave_open_superblock(
+        &mut self,
+        array: &Array,
+        lane: LaneId,
+        superblock: SuperblockId,
+    ) -> Option<StreamId> {
         let first = self.geometry.unit(superblock, 0).0;
-        let Self { lanes, shapes, .. } = self;
+        let Self { lanes, shapes, streams, .. } = self;
         let state = &mut lanes[lane.index()];
         let fills = |open: &OpenSuperblock| !open.is_full() && open.end == first + shapes[open.shape].units;
-        match state.open.iter_mut().find(|open| fills(open)) {
-            Some(open) if array.are_programmed(superblock, open.next - first) => {
-                state.free_units -= open.left();
-                open.next = open.end;
-                true
-            }
-            // The program of a unit has not ended, or the superblock belongs to an emergency flush.
-            _ => false,
-        }
+        // Without an open superblock it belongs to an emergency flush.
+        let stream = streams.ids().find(|stream| fills(&state.open[stream.index()]))?;
+        let open = &mut state.open[stream.index()];
+        array.are_programmed(superblock, open.next - first).then(|| {
+            state.free_units -= open.left();
+            open.next = open.end;
+            stream
+        })
     }
 
     /// Returns a superblock from [`Ftl::take_flush_superblock`] to the free superblocks. No unit of the superblock may

@@ -130,8 +130,9 @@ impl SuperblockNeeds {
         // The emergency flush needs free superblocks for the units of the write cache, spread over the lanes of a reclaim
         // group, and one more in place of the superblock that the job under way has taken when power fails. A cache never
         // holds more units than the drive has. Each placement handle beyond the first may leave one superblock of a lane
-        // part-filled; and each place one program.
-        let is_host = |stream: &&StreamSpec| matches!(stream.writer, Writer::Host { .. });
+        // part-filled; and each place one program. The flush writes no class of `ftl.streams` apart.
+        let is_host =
+            |stream: &&StreamSpec| matches!(stream.writer, Writer::Host { .. }) && stream.class == 0;
         let handles = d.streams.iter().filter(is_host).count() as u64;
         let padding = (handles * d.groups).saturating_sub(1) * (d.units_per_program - 1);
         let flushed_units = d.flushed_units.map(|units| units.min(d.logical_units) + padding);

@@ -148,8 +148,8 @@ impl Ftl {
         })
     }
 
-    /// After a recovery or a load: the streams of a lane go on in the units of their open superblocks. A stream of the host
-    /// without one goes on in its newest unit, which has a superblock of the stream's mark.
+    /// After a recovery or a load: the streams of a lane go on in the units of their open superblocks. A stream without one
+    /// begins a new unit: nothing in the OOB tells whether its last unit had ended early.
     pub(super) fn resume_units(&mut self, array: &Array, lane: LaneId) {
         let Some(units) = &mut self.units else { return };
         let superblocks = || self.geometry.superblock_ids_of(lane);
@@ -157,14 +157,9 @@ impl Ftl {
         units.newest = units.newest.max(superblocks().map(number_of).max().unwrap_or(0));
         for stream in self.streams.ids() {
             let open = self.lanes[lane.index()].open[stream.index()];
-            let mark = self.streams.spec(stream).mark;
-            let is_of_stream = |superblock: &SuperblockId| array.superblock(*superblock).mark == mark;
-            let number = if !open.is_full() {
-                number_of(self.geometry.superblock_of(UnitId(open.next)))
-            } else if self.streams.is_host(stream) && mark > 0 {
-                superblocks().filter(is_of_stream).map(number_of).max().unwrap_or(0)
-            } else {
-                0
+            let number = match open.is_full() {
+                false => number_of(self.geometry.superblock_of(UnitId(open.next))),
+                true => 0,
             };
             let taken = superblocks().filter(|&superblock| number_of(superblock) == number).count() as u32;
             let left = if number > 0 { units.size.saturating_sub(taken) } else { 0 };

@@ -259,8 +259,8 @@ pub struct Streams {
     /// By mark, the stream to which jobs move units of superblocks with this mark; empty unless GC keeps the data of some
     /// handle by itself.
     gc_by_mark: Box<[StreamId]>,
-    /// By handle, one bit: whether GC keeps its data by itself.
-    own_gc_bits: u16,
+    /// By mark, the handles whose data a superblock of the host may have, one bit each.
+    handles_by_mark: Box<[u16]>,
 }
 
 impl Streams {
@@ -322,6 +322,14 @@ impl Streams {
                 *to = if *to == StreamId::GC { own } else { *to };
             }
         }
+        // Jobs mix the data of all handles that have no GC of their own.
+        let mixed = !own_gc_bits & (u16::MAX >> (u16::BITS - u32::from(of_handles)));
+        let mut handles_by_mark: Box<[u16]> = vec![mixed; 1 + usize::from(u8::MAX)].into();
+        for spec in specs.iter().rev().filter(|spec| spec.mark > 0) {
+            let of_class = (spec.class > 0).then_some(0);
+            let handle = host(spec).map(|(_, handle)| handle).or(spec.gc_of).or(of_class);
+            handles_by_mark[usize::from(spec.mark)] = handle.map_or(mixed, |handle| 1 << handle);
+        }
         let find =
             |is: fn(&StreamSpec) -> bool| ids().zip(&specs).find(|(_, spec)| is(spec)).map(|(id, _)| id);
         let (natives, slc) = (hosts.len(), find(|spec| spec.writer == Writer::Slc));
@@ -337,7 +345,7 @@ impl Streams {
             map: find(|spec| spec.writer == Writer::Map),
             wear: find(|spec| spec.opens_most_worn).unwrap_or(StreamId::GC),
             gc_by_mark: gc_by_mark.into(),
-            own_gc_bits,
+            handles_by_mark,
             lpns,
             specs: specs.into(),
         }
@@ -392,6 +400,15 @@ impl Streams {
     pub fn marked(&self, mark: u8) -> Option<StreamId> {
         debug_assert!(mark > 0, "streams without a mark cannot be told apart");
         self.ids().find(|&id| self.spec(id).mark == mark)
+    }
+
+    /// The mark here of a superblock that has a mark in a saved drive; `None` if no drive has such a mark. The drive that was
+    /// saved may have had classes that this one does not have: their data is that of handle 0.
+    pub fn loaded_mark(&self, mark: u8) -> Option<u8> {
+        let is_known = mark <= COPYBACKS_MAX || self.marked(mark).is_some();
+        let is_of_class = (CLASS_MARKS..=CLASS_MARKS + CLASSES_MAX).contains(&mark);
+        let of_handle_0 = is_of_class.then(|| self.spec(StreamId::HOST).mark);
+        is_known.then_some(mark).or(of_handle_0)
     }
 
     /// The stream of host writes with a placement handle; `None` if none is declared for it.
@@ -503,13 +520,9 @@ impl Streams {
     }
 
     /// The handles whose data a superblock of the host with this mark may have, one bit each.
+    #[inline]
     pub fn handles_in(&self, mark: u8) -> u16 {
-        let marked = self.ids().find(|&id| mark > 0 && self.spec(id).mark == mark);
-        let of_class = |id| (self.spec(id).class > 0).then_some(0);
-        match marked.and_then(|id| self.handle_of(id).or(self.spec(id).gc_of).or(of_class(id))) {
-            Some(handle) => 1 << handle,
-            None => !self.own_gc_bits & (u16::MAX >> (16 - self.handles)),
-        }
+        self.handles_by_mark[usize::from(mark)]
     }
 
     /// The LPNs that only `stream` has.

@@ -14,7 +14,7 @@ use crate::drive::spec::op_for_waf;
 use crate::drive::spec::{
     DirtyBudget, Eviction, MapSpec, RberSpec, RefreshPolicySpec, Source, Spec, StartLevel,
 };
-use crate::drive::stats::SuspendStats;
+use crate::drive::stats::{PlacementStats, SuspendStats};
 use crate::drive::{Drive, FailReason};
 use crate::ftl::WearLevelling;
 use crate::host::{Op, SteadySummary, Verdict};
@@ -140,6 +140,7 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: Option<&
         add(refresh::no_lower_level(&all.refresh, ec_cache.hot_reads));
     }
     add(reclaim::nothing_reclaimed(&all.reclaim, &spec.reclaim));
+    add(drive.stats().placement.as_ref().and_then(one_placement));
     add(slc::nothing_cached(&all.slc, &spec.slc));
     add(slc::nothing_folded(&all.slc, &spec.slc));
     if has_written {
@@ -342,6 +343,17 @@ fn no_gc<P: Probe>(drive: &Drive<P>, steady: Option<&SteadySummary>, copies_back
     let written = drive.stats().host[Op::Write as usize].bytes;
     let spare = u64::from(geometry.good_units()) * u64::from(geometry.unit_bytes) - geometry.logical_bytes();
     background::no_gc(copies_back, drive.stats().slc.blocks > 0, written, spare, &no_gc_remedy(drive, steady))
+}
+
+/// Notes that all writes had the same placement, although the drive has several.
+fn one_placement(stats: &PlacementStats) -> Option<Note> {
+    let written = stats.by_place.iter().filter(|place| place.host_units > 0).count();
+    let text = "All data was written with one placement identifier, so placement.handles and placement.groups kept none \
+                apart. Remedy: the placement of a client (workload.clients), a column of the trace, or placement.ranges.";
+    if stats.by_place.len() == 1 || written != 1 {
+        return None;
+    }
+    Note::info("one-placement", text.to_owned())
 }
 
 /// Notes that `timing.suspend` has suspended no program, or no erase, although it sets the times of these suspensions.

@@ -6,6 +6,7 @@ use nandlab::base::rng::Stream;
 use nandlab::drive::Drive;
 use nandlab::drive::spec::Spec;
 use nandlab::drive::stats::{EventKind, PlacementStats};
+use nandlab::ftl::StreamId;
 use nandlab::ftl::placement::{Place, Placements};
 use nandlab::host::{Op, Oracle, Tag};
 use nandlab::probe::Probe;
@@ -510,6 +511,68 @@ fn a_reclaim_unit_that_is_open_too_long_is_closed() {
     assert_eq!((stats.by_place[1].host_units, stats.by_place[1].copied_units), (2, 2));
     write(&mut drive, 2, 1, 1);
     drive.advance(at(710 * MS));
+    drive.audit().unwrap();
+    drive.probe().verdict().unwrap();
+}
+
+/// With one handle the superblocks of the host and of GC have the same mark. Both have one open when its data is due, and only
+/// that of the host is an event.
+#[test]
+fn a_superblock_of_gc_that_is_closed_ends_no_unit_of_the_host() {
+    let settings = [
+        "placement.reclaim_unit=2",
+        "refresh.policy=fcr",
+        "refresh.interval=[{ pe = 1000000, every = '7d' }]",
+        "reliability.clock_scale=1_000_000",
+    ];
+    let mut drive = Drive::with_probe(&spec(PLANE, &settings), Oracle::default());
+    let pages = drive.geometry().logical_bytes() / PAGE;
+    let mut stream = Stream::new(1, "pages");
+    let lane = LaneId(0);
+    let mut writes = 0;
+    let is_amid = |drive: &Drive<Oracle>, stream| (1..4).contains(&drive.ftl().units_open(lane, stream));
+    while !([StreamId::HOST, StreamId::GC].iter().all(|&stream| is_amid(&drive, stream))) {
+        write(&mut drive, stream.below(pages), 1, 0);
+        writes += 1;
+        drive.advance(at(writes * MS));
+        assert!(writes < 300, "GC has never a block open beside the host's");
+    }
+    let left = u64::from(drive.ftl().units_open(lane, StreamId::HOST));
+    drive.advance(at(1000 * MS));
+    let stats = stats(&drive);
+    let events: Vec<_> = stats.recent.iter().filter(|event| event.kind == EventKind::TimeLimit).collect();
+    assert_eq!(events.iter().map(|event| event.units).collect::<Vec<_>>(), [left], "{events:?}");
+    drive.audit().unwrap();
+    drive.probe().verdict().unwrap();
+}
+
+/// A handle goes on in the unit whose superblock is open when power fails. One without an open superblock begins another
+/// unit, whether or not the host has made it leave the last one.
+#[test]
+fn after_a_power_loss_an_ended_unit_stays_ended() {
+    let settings = ["placement.handles=2", "placement.reclaim_unit=3"];
+    let mut drive = Drive::with_probe(&spec(PLANE, &settings), Oracle::default());
+    let left = |drive: &Drive<Oracle>| drive.available_media_writes(1).unwrap() / PAGE;
+    for lpn in 0..5 {
+        write(&mut drive, lpn, 1, 1);
+    }
+    finish(&mut drive);
+    assert_eq!(left(&drive), 7);
+    assert!(drive.update_handle(1));
+    drive.cut_power();
+    finish(&mut drive);
+    assert_eq!(left(&drive), 12);
+    for lpn in 5..17 {
+        write(&mut drive, lpn, 1, 1);
+    }
+    finish(&mut drive);
+    let units = |lpns: std::ops::Range<u32>| {
+        let unit_of = |lpn| {
+            drive.array().reclaim_unit(drive.geometry().superblock_of(drive.ftl().map.get(Lpn(lpn)).unwrap()))
+        };
+        lpns.map(unit_of).collect::<std::collections::BTreeSet<_>>()
+    };
+    assert!(units(5..17).len() == 1 && units(0..17).len() == 2);
     drive.audit().unwrap();
     drive.probe().verdict().unwrap();
 }

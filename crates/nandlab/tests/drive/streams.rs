@@ -260,3 +260,28 @@ fn power_loss_makes_a_policy_forget() {
     drive.audit().unwrap();
     drive.probe().verdict().unwrap();
 }
+
+/// The data of all classes is that of handle 0, so a drive without classes loads it, and goes on.
+#[test]
+fn a_drive_without_classes_loads_one_with_them() {
+    let mut drive = with_oracle(&spec(TINY, &["ftl.streams=sepbit"]));
+    let pages = drive.geometry().logical_bytes() / 4096;
+    let mut stream = Stream::new(1, "pages");
+    let write_some = |drive: &mut Drive<Oracle>, stream: &mut Stream| {
+        for _ in 0..2000 {
+            write(drive, stream.below(pages), 0);
+            finish(drive);
+        }
+    };
+    write_some(&mut drive, &mut stream);
+    let marks: std::collections::BTreeSet<u8> = drive.array().superblocks.iter().map(|of| of.mark).collect();
+    assert!(marks.len() > 1, "{marks:?}");
+    let mut bytes = Vec::new();
+    drive.save(&mut bytes).unwrap();
+    let mut loaded = with_oracle(&spec(TINY, &[]));
+    loaded.load(bytes.as_slice()).unwrap();
+    loaded.expect_preconditioned(|oracle| oracle);
+    write_some(&mut loaded, &mut stream);
+    loaded.audit().unwrap();
+    loaded.probe().verdict().unwrap();
+}

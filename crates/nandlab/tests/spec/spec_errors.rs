@@ -2194,6 +2194,11 @@ fn placement_handles_that_cannot_be_are_refused() {
              a multiple of 3 dies",
         ),
         (
+            "[placement]\nreclaim_unit = 65\n",
+            "placement.reclaim_unit: a reclaim unit of 65 blocks of a plane that has 64\n  remedy: set \
+             placement.reclaim_unit to at most 64",
+        ),
+        (
             "[placement]\ngroups = 2\n[ftl]\nsuperblock = 'drive'\n[timing]\nmulti_plane = true\n",
             "a superblock of all dies is in every reclaim group\n  remedy: set ftl.superblock = \"die\" or \"plane\", or \
              placement.groups = 1",

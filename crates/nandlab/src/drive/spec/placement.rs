@@ -8,8 +8,9 @@ use crate::spec::{Check, FromVal, Listed, Rule, Val, show_size};
 
 const HANDLES: &str = "placement.handles";
 const GROUPS: &str = "placement.groups";
+const UNIT: &str = "placement.reclaim_unit";
 
-pub(super) const RULES: &[Rule] = &[isolation, groups, first_block, streams];
+pub(super) const RULES: &[Rule] = &[isolation, groups, reclaim_unit, first_block, streams];
 
 /// The section, by values that are not checked yet; `None` if one of them could not be read.
 pub(super) fn section(check: &Check<'_>) -> Option<PlacementSpec> {
@@ -17,7 +18,7 @@ pub(super) fn section(check: &Check<'_>) -> Option<PlacementSpec> {
         handles: check.int(HANDLES)? as u16,
         groups: check.int(GROUPS)? as u16,
         isolation: isolations(check.get(ISOLATION)?),
-        reclaim_unit: check.int("placement.reclaim_unit")? as u32,
+        reclaim_unit: check.int(UNIT)? as u32,
         ranges: Vec::new(),
     })
 }
@@ -134,6 +135,17 @@ fn groups(check: &mut Check<'_>) -> Option<()> {
     Some(())
 }
 
+/// A reclaim unit lies within a plane.
+fn reclaim_unit(check: &mut Check<'_>) -> Option<()> {
+    const BLOCKS: &str = "drive.blocks_per_plane";
+    let (unit, blocks) = (check.int(UNIT)?, check.int(BLOCKS)?);
+    if unit > blocks {
+        let message = format!("a reclaim unit of {unit} blocks of a plane that has {blocks}");
+        check.error(&[UNIT, BLOCKS], message, format!("set {UNIT} to at most {blocks}"));
+    }
+    Some(())
+}
+
 /// GC cannot share the open superblock of the host and keep its data apart.
 fn first_block(check: &mut Check<'_>) -> Option<()> {
     const KEY: &str = "migration.first_block";
@@ -141,7 +153,7 @@ fn first_block(check: &mut Check<'_>) -> Option<()> {
         let message =
             "a first block that GC shares with the host mixes the data that placement handles keep apart";
         let remedy = format!("set {KEY} = \"own\", or leave out [placement]");
-        check.error(&[KEY, HANDLES, GROUPS, "placement.reclaim_unit"], message, remedy);
+        check.error(&[KEY, HANDLES, GROUPS, UNIT], message, remedy);
     }
     if !check.is("ftl.streams", "none") && check.is(KEY, "shared") {
         let message =
