@@ -145,7 +145,7 @@ def _latency(summary: Summary) -> Section | None:
     if len(shown) > 1:
         shown.append(("all", latency.all))
     is_long = any(values.max >= _LONG_US for _, values in shown)
-    heads = ("latency" if is_long else "latency, us", "mean", "p50", "p95", "p99", "p99.9", "max")
+    heads = ("latency" if is_long else "latency, µs", "mean", "p50", "p95", "p99", "p99.9", "max")
     rows = tuple(
         Row(op, tuple(_time(us, is_long) for us in (v.mean, v.p50, v.p95, v.p99, v.p999, v.max)), _COLOURS.get(op, op))
         for op, v in shown
@@ -174,7 +174,7 @@ def _clients(summary: Summary) -> Section | None:
         if waiting is not None:
             waits = (_time(waiting.mean_us, is_long), "-", "-", "-", _time(waiting.max_us, is_long))
             rows.append(Row(f"{name} waits", ("-", *waits)))
-    heads = ("client" if is_long else "client, us", "per s", "mean", "p50", "p99", "p99.9", "max")
+    heads = ("client" if is_long else "client, µs", "per s", "mean", "p50", "p99", "p99.9", "max")
     caption = "Latencies of the requests that completed without failure, by client and operation."
     if any(of.waiting is not None for of in clients.values()):
         caption += (
