@@ -225,6 +225,18 @@ def presets_part() -> str:
     return "\n".join(text)
 
 
+def examples_part() -> str:
+    """The files of the examples."""
+    text = []
+    for item in shipped.items():
+        if item.kind == "example":
+            source = item.path.read_text(encoding="utf-8").strip()
+            text += [f"## `{item.name}`\n", f"{item.description}.\n", f"```text\n{source}\n```\n"]
+        elif item.kind == "trace":
+            text += [f"## `{item.path.name}`\n", f"{item.description}.\n"]
+    return "\n".join(text)
+
+
 # Commands and Python.
 
 
@@ -463,6 +475,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "spec": spec_part,
     "policies": policies_part,
     "presets": presets_part,
+    "examples": examples_part,
     "commands": commands_part,
     "python": python_part,
     "results": results_part,
