@@ -17,6 +17,7 @@ import nandlab
 import pytest
 from nandlab import spec as specs
 from nandlab.cli.app import COMMANDS
+from nandlab.study import file as study_file
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -237,6 +238,18 @@ def test_the_reference_has_every_key_policy_command_name_and_note():
     folders = (ROOT / "crates" / crate / "src" for crate in ("nandlab", "nandlab-trace"))
     sources = "".join(path.read_text() for folder in folders for path in folder.rglob("*.rs"))
     assert codes == set(re.findall(r'Note::(?:error|warning|info)\(\s*"([a-z0-9-]+)"', sources))
+
+
+def test_the_page_of_the_study_file_explains_every_key_and_value():
+    page = (DOCS / "reference" / "study-file.md").read_text()
+    words = set(re.findall(r"[\w-]+", " ".join(re.findall(r"`([^`]+)`", page))))
+    tables = [
+        value for value in vars(study_file).values() if isinstance(value, type) and issubclass(value, study_file.Table)
+    ]
+    keys = {key for table in tables for key in table.model_fields}
+    values = {*study_file.KINDS, *study_file.SCALES, *study_file.REDUCTIONS, *study_file.AVERAGES, *study_file.SLOPES}
+    assert keys | values <= words
+    assert all(f'`"{direction}"`' in page for direction in study_file.DIRECTIONS)
 
 
 @pytest.mark.parametrize("name", docs_notebooks.names())
