@@ -2,8 +2,8 @@
 
 A study file is TOML: `[study]` and a base spec, what is varied (`[variants.NAME]`, `[factors.A]`, `[workloads.NAME]`,
 `[grid]`, `[parts.NAME]`), what is drawn (`[metrics]`, `[[figures]]`) and what is judged (`[[claims]]`). The page "Study
-file" of the site (docs/reference/study-file.md) explains every key, the verdicts and the limits; a test compares its keys
-with those of `file`.
+file" of the site (docs/reference/study-file.md) explains every key, the verdicts and the limits; a test compares its
+keys with those of `file`.
 
 The modules in the order of use: `source` (text) -> `file` (tables) -> `definition`, with `axes`, `figures`,
 `claims` and `parameters` (checks of names) -> `model`; `plan` (the runs, resolved and checked) -> `execute` (over
