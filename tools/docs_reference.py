@@ -413,7 +413,12 @@ def metrics_part() -> str:
     for metric in METRICS:
         expression = metric.expression.text
         rows.append(
-            [code(metric.name), cell(metric.words), metric.unit, code("" if expression == metric.name else expression)]
+            [
+                code(metric.name),
+                cell(metric.words),
+                metric.unit.replace("us", "µs"),
+                code("" if expression == metric.name else expression),
+            ]
         )
     return table(["metric", "in words", "unit", "expression"], rows)
 

@@ -210,8 +210,8 @@ def _link(summary: Summary) -> Section | None:
     if link is None:
         return None
     to_drive, to_host = part(link.to_drive, 1), part(link.to_host, 1)
-    text = f"busy {to_drive} of the time to the drive, {to_host} to the host"
-    return _of_parts("Link", "link", text, {"busy to the drive": to_drive, "busy to the host": to_host})
+    text = f"utilisation {to_drive} to the drive, {to_host} to the host"
+    return _of_parts("Link", "link", text, {"utilisation to the drive": to_drive, "utilisation to the host": to_host})
 
 
 def _controller(summary: Summary) -> Section | None:
@@ -219,8 +219,8 @@ def _controller(summary: Summary) -> Section | None:
     if controller is None:
         return None
     busy = part(controller.busy, 1)
-    text = f"processors busy {busy} of the time"
-    return _of_parts("Controller", "firmware", text, {"processors busy": busy})
+    text = f"utilisation of its processors {busy}"
+    return _of_parts("Controller", "firmware", text, {"utilisation of its processors": busy})
 
 
 def _suspensions(summary: Summary) -> Section | None:
