@@ -142,6 +142,21 @@ def test_the_readme_is_one_page():
     assert len(words) <= 600
 
 
+#: What a newcomer asks, and the part of the README with its answer: a sentence, a link or a command.
+QUESTIONS = {
+    "What is it for?": "It answers one question: what does a change of one controller policy do to",
+    "What is it not for?": "(docs/explanation/not-modelled.md): a spec that asks for one is refused",
+    "How do I start with my trace?": "| a trace | `nandlab trace stat mine.csv` |",
+    "How do I start with my database?": "`nandlab serve examples/small.toml` |",
+    "How do I start with my policy?": "| an idea for a policy | `nandlab compare examples/small.toml gc.victim=mine --policy mine.py` |",
+}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_the_readme_answers(question):
+    assert QUESTIONS[question] in " ".join((ROOT / "README.md").read_text().split())
+
+
 @pytest.mark.parametrize("name", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"])
 def test_the_links_of_the_documents_of_the_root_lead_somewhere(name):
     text = re.sub(r"`[^`\n]*`", "", (ROOT / name).read_text())
