@@ -148,7 +148,7 @@ QUESTIONS = {
     "What is it not for?": "(docs/explanation/not-modelled.md): a spec that asks for one is refused",
     "How do I start with my trace?": "| a trace | `nandlab trace stat mine.csv` |",
     "How do I start with my database?": "`nandlab serve examples/small.toml` |",
-    "How do I start with my policy?": "| an idea for a policy | `nandlab compare examples/small.toml gc.victim=mine --policy mine.py` |",
+    "How do I start with my policy?": "`nandlab compare examples/small.toml gc.victim=mine --policy mine.py` |",
 }
 
 
