@@ -1,5 +1,6 @@
 # %% [markdown]
 # A study from Python: two victim policies, three sizes of over-provisioning, one table.
+# Look at: the table by over-provisioning, and the verdict on the claim.
 # Runs as a script, or cell by cell in an editor that supports `# %%` cells.
 
 # %% Write the study. A study is usually a file of its own, such as studies/garbage-collection/study.toml.

@@ -4,7 +4,7 @@
     python tools/bench.py FOLDER --base REV      this checkout and the revision REV, pair by pair
 
 The work: a drive of 4 GiB is filled to 65 % by sequential writes of 128 KiB, then takes 1,200,000 random writes of
-4 KiB at exponential gaps of 250 us on average. The requests come from a text trace, which is generated once in FOLDER.
+4 KiB at exponential gaps of 250 µs on average. The requests come from a text trace, which is generated once in FOLDER.
 The command parses it in each run (`NANDLAB_CACHE=off`), or has the requests that an earlier run has kept. Measured is
 the CPU time of `nandlab run` from exec to exit, user and system, of all threads.
 

@@ -101,7 +101,7 @@ def simulated(folder: Path, speed: str, *options: str) -> Iterator[live.Drive]:
 
 
 def run_us(folder: Path, operation: str, requests: int) -> float:
-    """The processor time of a request in `nandlab run`, in us."""
+    """The processor time of a request in `nandlab run`, in µs."""
 
     def seconds(count: int) -> float:
         synthetic = {"requests": count, "read_fraction": float(operation == "randread"), "size": "4KiB"}
@@ -117,7 +117,7 @@ def run_us(folder: Path, operation: str, requests: int) -> float:
 
 
 def processor_rows(folder: Path, memory: str, requests: int, rounds: int) -> list[dict[str, float | str]]:
-    """The processor time of a request in each server, in us: medians over rounds in which the servers take turns."""
+    """The processor time of a request in each server, in µs: medians over rounds in which the servers take turns."""
     ours, theirs = folder / "ours.sock", folder / "theirs.sock"
     with contextlib.ExitStack() as stack:
         servers = {"memory": stack.enter_context(process([memory, str(SIZE), "--unix", str(ours)], ours))}
@@ -147,7 +147,7 @@ def processor_rows(folder: Path, memory: str, requests: int, rounds: int) -> lis
 
 
 def lateness(folder: Path, requests: int, *options: str) -> dict[str, dict[str, float]]:
-    """The lateness of reads at queue depth 1 and `--speed 1`, and of a timer alone, in us."""
+    """The lateness of reads at queue depth 1 and `--speed 1`, and of a timer alone, in µs."""
     with simulated(folder, "1", *options) as drive:
         send(drive.uri, "randread", 1, requests)
         late = drive.stat()["lateness"]
@@ -172,7 +172,7 @@ def main() -> None:
             "sleeping": lateness(folder, options.requests // 20),
             "--spin": lateness(folder, options.requests // 20, "--spin"),
         }
-    print(f"processor time of a request of 4 KiB at queue depth {DEPTH}, us")
+    print(f"processor time of a request of 4 KiB at queue depth {DEPTH}, µs")
     for row in rows:
         shown = "  ".join(f"{name} {value:.2f}" for name, value in row.items() if not isinstance(value, str))
         simulated_us, memory_us, of_run = (float(row[name]) for name in ("simulated", "memory", "run"))
@@ -182,7 +182,7 @@ def main() -> None:
         if "nbdkit" in row:
             share = memory_us / float(row["nbdkit"])
             print(f"{'':9}  memory / nbdkit {share:.2f} (goal: at most {0.5 if is_read else 0.55})")
-    print("lateness of reads at queue depth 1, --speed 1, us")
+    print("lateness of reads at queue depth 1, --speed 1, µs")
     for kind, of in late.items():
         reply, timer = of["late"], of["timer"]
         print(

@@ -129,7 +129,7 @@ def levels() -> Drawing:
     d.box(110, 75, 133, 36, "level 3", mark=True)
     d.arrow((243, 93), (x, 93), head=False)
     d.text((243 + x) / 2, 87, "redundant read latency", "middle", small=True)
-    d.text(110, 145, "sense 50 + 14 (L - 1) us on the die, transfer 20 + 10 (L - 1) us on the channel, decode 15 us")
+    d.text(110, 145, "sense 50 + 14 (L - 1) µs on the die, transfer 20 + 10 (L - 1) µs on the channel, decode 15 µs")
     return d
 
 
@@ -414,7 +414,7 @@ def _waits_chart(rows: list[dict[str, object]], column: str = "") -> str:
             alt.Chart(_data([row for row in rows if row["op"] == op]), title=f"{op}s" if op != "flush" else "flushes")
             .mark_bar()
             .encode(
-                x=alt.X("us:Q", title="mean time a request, us"),
+                x=alt.X("us:Q", title="mean time a request, µs"),
                 y=alt.Y("part:N", title=None, sort="-x"),
                 **({"column": alt.Column(f"{column}:N", title=None, sort=None)} if column else {}),
             )

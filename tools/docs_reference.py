@@ -49,6 +49,16 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 
+def definitions(rows: Iterable[tuple[str, Iterable[str]]]) -> str:
+    """A Markdown definition list, which fits a narrow screen: each term with its paragraphs."""
+    text = []
+    for term, paragraphs in rows:
+        shown = [paragraph for paragraph in paragraphs if paragraph] or ["&nbsp;"]
+        text.append("\n\n".join([f"{term}\n:   {shown[0]}", *(f"    {paragraph}" for paragraph in shown[1:])]))
+    # Only the cells of a table need a bar escaped.
+    return "\n\n".join(text).replace("\\|", "|") + "\n"
+
+
 def _paragraphs(doc: str) -> str:
     """A docstring as Markdown: indented parts become code blocks."""
     lines: list[str] = []
@@ -192,28 +202,35 @@ def spec_keys() -> list[Key]:
     return list(keys(cast(Schema, json.loads(nandlab.schema()))))
 
 
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}." if text and text[-1] not in ".:!?" else f"{text[:1].upper()}{text[1:]}"
+
+
 def spec_part() -> str:
     """Every key: what it may be, its default, its meaning, and the source of the default."""
     default = origins(nandlab.load("[drive]\n").to_toml())
-    sections: dict[str, list[list[str]]] = {}
+    sections: dict[str, list[tuple[str, list[str]]]] = {}
     for key in spec_keys():
         source = re.sub(r"^default(; )?", "", default.get(key.name, "")).replace("not set", "")
         anchor = f'<a id="{key.name}"></a>'
-        row = [anchor + code(key.name), key.values, code(key.default), cell(key.description), cell(source)]
+        facts = [f"*Values:* {key.values}."] if key.values else []
+        facts += [f"*Default:* {code(key.default)}."] if key.default else []
+        facts += [f"*Source:* {cell(source)}."] if source else []
+        row = (anchor + code(key.name), [_sentence(cell(key.description)), " ".join(facts)])
         sections.setdefault(key.name.split(".")[0] if "." in key.name else "", []).append(row)
     text = []
     for name, rows in sections.items():
         title = f"`[{name}]` {{ #{name} }}" if name else "The whole run"
-        text += [f"## {title}\n", table(["key", "values", "default", "meaning", "source"], rows)]
+        text += [f"## {title}\n", definitions(rows)]
     return "\n".join(text)
 
 
 def policies_part() -> str:
     """The policies of every slot."""
-    slots: dict[str, list[list[str]]] = {}
+    slots: dict[str, list[tuple[str, list[str]]]] = {}
     for row in nandlab.policies():
-        slots.setdefault(row["slot"], []).append([code(row["name"]), cell(row["description"])])
-    return "\n".join(f"## `{slot}`\n\n{table(['policy', 'meaning'], rows)}" for slot, rows in slots.items())
+        slots.setdefault(row["slot"], []).append((code(row["name"]), [_sentence(cell(row["description"]))]))
+    return "\n".join(f"## `{slot}`\n\n{definitions(rows)}" for slot, rows in slots.items())
 
 
 def presets_part() -> str:
@@ -222,6 +239,18 @@ def presets_part() -> str:
     for name, description in nandlab.presets():
         source = (shipped.PRESETS / f"{name}.toml").read_text().strip()
         text += [f"## `{name}`\n", f"{description[:1].upper()}{description[1:]}.\n", f"```text\n{source}\n```\n"]
+    return "\n".join(text)
+
+
+def examples_part() -> str:
+    """The files of the examples."""
+    text = []
+    for item in shipped.items():
+        if item.kind == "example":
+            source = item.path.read_text(encoding="utf-8").strip()
+            text += [f"## `{item.name}`\n", f"{item.description}.\n", f"```text\n{source}\n```\n"]
+        elif item.kind == "trace":
+            text += [f"## `{item.path.name}`\n", f"{item.description}.\n"]
     return "\n".join(text)
 
 
@@ -291,13 +320,13 @@ def _split(text: str) -> list[str]:
     return [*parts, text[start:].strip()]
 
 
-def _fields(value: type) -> Iterator[list[str]]:
+def _fields(value: type) -> Iterator[tuple[str, list[str]]]:
     """The fields of a class with their types, and with the comments `#:` before them."""
     with contextlib.suppress(OSError, TypeError):
         source = inspect.getsource(value)
         for found in re.finditer(r"((?:^    #: ?.*\n)*)^    ([a-z]\w*): ([^=\n]+?)(?: =.*)?$", source, re.MULTILINE):
             about = re.sub(r"^    #: ?", "", found.group(1), flags=re.MULTILINE)
-            yield [code(f"{found.group(2)}: {found.group(3)}"), cell(about)]
+            yield code(f"{found.group(2)}: {found.group(3)}"), [cell(about)]
 
 
 def _callable(name: str, value: Any) -> list[str]:
@@ -308,7 +337,7 @@ def _callable(name: str, value: Any) -> list[str]:
     if not inspect.isclass(value):
         return [f"```text\n{_signature(name, value)}\n```\n", doc]
     text = [doc]
-    rows = []
+    rows: list[tuple[str, list[str]]] = []
     for member, found in vars(value).items():
         if member.startswith("_"):
             continue
@@ -321,11 +350,11 @@ def _callable(name: str, value: Any) -> list[str]:
                 signature = re.sub(r"^\((self|cls|\$self|type)(, )?(/, |/)?", "(", signature)
             except (TypeError, ValueError):
                 signature = "(...)"
-            rows.append([code(member + signature), about])
+            rows.append((code(member + signature), [about]))
         elif about and not about.startswith("Alias for field"):
-            rows.append([code(member), about])
+            rows.append((code(member), [about]))
     rows = [*_fields(value), *rows]
-    return [*text, table(["name", "meaning"], rows)] if rows else text
+    return [*text, definitions(rows)] if rows else text
 
 
 # Results.
@@ -348,8 +377,8 @@ def results_part() -> str:
             kind = ast.unparse(entry.annotation)
             inner = next((other for other in classes if re.search(rf"\b{other}\b", kind)), None)
             shown = f"[`{cell(kind)}`](#{inner.lower()})" if inner else code(kind)
-            rows.append([code(entry.target.id), shown, cell(about)])
-        text.append(table(["name", "type", "meaning"], rows))
+            rows.append((f"{code(entry.target.id)}: {shown}", [cell(about)]))
+        text.append(definitions(rows))
     return "\n".join(text)
 
 
@@ -384,7 +413,12 @@ def metrics_part() -> str:
     for metric in METRICS:
         expression = metric.expression.text
         rows.append(
-            [code(metric.name), cell(metric.words), metric.unit, code("" if expression == metric.name else expression)]
+            [
+                code(metric.name),
+                cell(metric.words),
+                metric.unit.replace("us", "µs"),
+                code("" if expression == metric.name else expression),
+            ]
         )
     return table(["metric", "in words", "unit", "expression"], rows)
 
@@ -428,7 +462,7 @@ def notes() -> list[NoteInfo]:
 
 def notes_part() -> str:
     """The notes of a result."""
-    return table(["code", "severity", "when"], ([code(note.code), note.severity, cell(note.when)] for note in notes()))
+    return definitions((f"{code(note.code)} ({note.severity})", [cell(note.when)]) for note in notes())
 
 
 def trace_formats_part() -> str:
@@ -451,18 +485,12 @@ def profiles_part() -> str:
     return table(["profile", "requests"], ([code(row["name"]), f"{row['requests']:,}"] for row in trace.profiles()))
 
 
-def study_file_part() -> str:
-    """The format of a study file."""
-    import nandlab.study
-
-    return _paragraphs(nandlab.study.__doc__ or "")
-
-
 #: The generated parts, by the name in `<!-- generated: NAME -->`.
 PARTS: dict[str, Callable[[], str]] = {
     "spec": spec_part,
     "policies": policies_part,
     "presets": presets_part,
+    "examples": examples_part,
     "commands": commands_part,
     "python": python_part,
     "results": results_part,
@@ -472,5 +500,4 @@ PARTS: dict[str, Callable[[], str]] = {
     "notes": notes_part,
     "trace-formats": trace_formats_part,
     "profiles": profiles_part,
-    "study-file": study_file_part,
 }

@@ -1212,10 +1212,10 @@ class Summary(Record, frozen=True):
     whole simulated time. In joules.
     """
     die_busy_share: float
-    """Share of the time in which a die was busy with an operation, mean of all dies."""
+    """Die utilisation: share of the time in which a die executed an operation, mean of all dies."""
     channel_busy_share: float
-    """Share of the time in which a channel was occupied by command cycles or a transfer, mean of all channels. A
-    transfer occupies its channel until the off-chip path has carried the data as well.
+    """Channel utilisation: share of the time of command cycles and transfers, mean of all channels. A transfer occupies
+    its channel until the off-chip path has carried the data as well.
     """
     steady_state: SteadySummary | None
     """Result of the SNIA steady-state test; None if no host write completed."""
@@ -1474,9 +1474,9 @@ class LifeRow(Record, frozen=True):
     energy_j: float
     """Energy of all flash operations and transfers, and of the idle power. In joules."""
     die_busy_share: float
-    """Share of the time in which a die was busy, mean of all dies."""
+    """Die utilisation: share of the time in which a die executed an operation, mean of all dies."""
     channel_busy_share: float
-    """Share of the time in which a channel was occupied by command cycles or a transfer, mean of all channels."""
+    """Channel utilisation: share of the time of command cycles and transfers, mean of all channels."""
     reclaimed_blocks: float
     """Superblocks that read reclaim began to empty."""
     reclaimed_pages: float

@@ -94,7 +94,7 @@ def show_reliability(found: Reliability, console: Console, *, susceptible: bool 
             )
     console.print()
     console.print(
-        "latency of a page read on an idle drive in us: at once, or from level 1 with ecc.retry full or incremental"
+        "latency of a page read on an idle drive in µs: at once, or from level 1 with ecc.retry full or incremental"
     )
     for name in ("level", "RBER below", "sense", "transfer", "decode", "at once", "full", "incremental"):
         table.add_column(name, justify="right")
@@ -161,9 +161,9 @@ def _by_condition(found: Reliability, console: Console, cells: list[list[str]]) 
 #: Columns of a life on the screen after that of the time: heading, name, digits after the point.
 _LIFE = (
     ("P/E", "pe_mean", 0),
-    ("read us", "read_us_mean", 0),
+    ("read µs", "read_us_mean", 0),
     ("p99", "read_us_p99", 0),
-    ("write us", "write_us_mean", 0),
+    ("write µs", "write_us_mean", 0),
     ("p99", "write_us_p99", 0),
     ("WAF", "waf", 2),
     ("level", "read_level_mean", 2),

@@ -196,7 +196,7 @@ def cost_of_pts(spec: Spec) -> str | None:
     least_s = number(victims * _CALL_US * 1e-6)
     return (
         f'precondition.method = "pts" picks more than {count(victims)} victims before the run, each by a call of '
-        f'gc.victim = "{names[0]}": {least_s} s at {_CALL_US} us a call, times the write amplification'
+        f'gc.victim = "{names[0]}": {least_s} s at {_CALL_US} µs a call, times the write amplification'
     )
 
 

@@ -53,7 +53,7 @@ def duration(seconds: float | None) -> str:
     if amount <= 0:
         return "0 s"
     if amount < 1e-3:
-        return f"{amount * 1e6:.3g} us"
+        return f"{amount * 1e6:.3g} µs"
     if amount < 1:
         return f"{amount * 1e3:.3g} ms"
     if amount < 60:
@@ -100,7 +100,7 @@ def joules(energy: float) -> str:
     """An energy given in joules, in the unit that fits its size."""
     if energy == 0 or energy >= 1:
         return f"{number(energy)} J"
-    return f"{energy * 1e3:.3g} mJ" if energy >= 1e-3 else f"{energy * 1e6:.3g} uJ"
+    return f"{energy * 1e3:.3g} mJ" if energy >= 1e-3 else f"{energy * 1e6:.3g} µJ"
 
 
 def age(seconds: int) -> str:

@@ -89,19 +89,19 @@ def test_an_interval_is_paired_by_seed():
         ([100.0], [100.0], "p99 of writes is the same"),
         # By hand: ln 0.98 = -0.020203, ln 1.01 = 0.009950; mean -0.005126, half 12.7062 * 0.021321 / sqrt(2).
         ([100.0, 100.0], [98.0, 101.0], "no clear difference in p99 of writes (95 % interval -18 to +20 %)"),
-        ([0.0], [12.0], "p99 of writes is 12 us, not 0 us"),
-        ([12.0], [0.0], "p99 of writes is 0 us, not 12 us"),
+        ([0.0], [12.0], "p99 of writes is 12 µs, not 0 µs"),
+        ([12.0], [0.0], "p99 of writes is 0 µs, not 12 µs"),
         # By hand: the differences are 10, 12 and 14; half 4.3027 * 2 / sqrt(3) = 4.968.
         (
             [0.0, 0.0, 0.0],
             [10.0, 12.0, 14.0],
-            "p99 of writes is 12 us, not 0 us (95 % interval of the difference +7.03 us to +17.0 us)",
+            "p99 of writes is 12 µs, not 0 µs (95 % interval of the difference +7.03 µs to +17.0 µs)",
         ),
         # By hand: the differences are 1 and -1; half 12.7062 * 1.41421 / sqrt(2) = 12.7062, of values up to 101.
         (
             [0.0, 101.0],
             [1.0, 100.0],
-            "no clear difference in p99 of writes (95 % interval of the difference -12.7 us to +12.7 us)",
+            "no clear difference in p99 of writes (95 % interval of the difference -12.7 µs to +12.7 µs)",
         ),
         # The same differences of values up to 1: the interval says nothing.
         ([0.0, 1.0], [1.0, 0.0], "no clear difference in p99 of writes (2 seeds are too few for an interval)"),
@@ -127,11 +127,11 @@ def test_a_sentence_states_the_change_in_plain_words(baseline, values, sentence)
 @pytest.mark.parametrize(
     ("unit", "value", "text"),
     [
-        ("ms", 1.8e-5, "0.018 us"),
+        ("ms", 1.8e-5, "0.018 µs"),
         ("ms", 11.5, "11.5 ms"),
         ("ms", 2500.0, "2.5 s"),
         ("s", 0.0042, "4.2 ms"),
-        ("us", 0.5, "0.50 us"),
+        ("us", 0.5, "0.50 µs"),
     ],
 )
 def test_a_time_is_shown_in_the_unit_that_fits(unit, value, text):
@@ -655,12 +655,12 @@ def change_of(baseline, values, better="lower"):
         (change_of((10.0,), (12.0,), ""), "+20 %", "", "differs"),
         (change_of((10.0,), (8.0,)), "-20 %", "", "better"),
         (change_of((10.0,), (30.0,)), "x 3.00", "", "worse"),
-        (change_of((0.0,), (3.0,)), "+3 us", "", "worse"),
+        (change_of((0.0,), (3.0,)), "+3 µs", "", "worse"),
         (change_of((5.0,), (5.0,)), "0 %", "", "same"),
         (change_of((10.0, 10.0), (9.0, 9.1)), "-9.5 %", "-16 to -2.9", "better"),
         (change_of((10.0, 10.0), (9.0, 11.0)), "-0.5 %", "too few seeds", "unclear"),
         (change_of((10.0, 10.0), (30.0, 31.0)), "x 3.05", "2.48 to 3.76", "worse"),
-        (change_of((0.0, 0.0), (3.0, 3.0)), "+3 us", "+3 us to +3 us", "worse"),
+        (change_of((0.0, 0.0), (3.0, 3.0)), "+3 µs", "+3 µs to +3 µs", "worse"),
     ],
 )
 def test_a_change_in_a_table(one, change, interval, judged):

@@ -129,7 +129,7 @@ def test_a_host_link_limits_the_bandwidth_and_is_reported(ran, tmp_path):
     screen = io.StringIO()
     console = Console(screen, width=1000)
     show_run(result, console)
-    assert "busy 0.0 % of the time to the drive, >99.9 % to the host" in screen.getvalue()
+    assert "utilisation 0.0 % to the drive, >99.9 % to the host" in screen.getvalue()
     result.save(tmp_path / "out")
     report = nandlab.report(tmp_path / "out").read_text()
     assert "link to the host" in report and "mb_per_s 20" in report

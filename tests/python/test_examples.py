@@ -9,6 +9,7 @@ from pathlib import Path
 
 import nandlab
 import pytest
+import sample_traces
 from nandlab.result_types import Summary
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -19,11 +20,6 @@ BASELINES = {
     "rcopyback": {"migration.policy": "off-chip"},
     "capacitor-aware cache": {"cache.sync": "none", "cache.dirty_budget": 1.0, "capacitor.flush": "plain"},
 }
-#: A few records in the MSR format, for `trace`.
-TRACE = "".join(
-    f"{128166372003061629 + 10_000 * n},hm,0,{'Read' if n % 3 else 'Write'},{4096 * (7 * n % 1000)},4096,0\n"
-    for n in range(500)
-)
 
 
 @cache
@@ -108,6 +104,13 @@ def slc_cache(summary: Summary) -> None:
     assert slc.folded.idle + slc.folded.full + slc.folded.space > 0
 
 
+def trace(summary: Summary) -> None:
+    collects(summary)
+    assert summary.requests == 40 * 3_000
+    # The drive keeps up with the trace.
+    assert summary.iops == pytest.approx(2630, rel=0.02)
+
+
 #: By example: its check, and settings that shorten the run.
 ABOUT: Mapping[str, tuple[Callable[[Summary], None], tuple[str, ...]]] = {
     "combined": (combined, ()),
@@ -118,9 +121,10 @@ ABOUT: Mapping[str, tuple[Callable[[Summary], None], tuple[str, ...]]] = {
     "slc-cache": (slc_cache, ()),
     "small": (small, ()),
     "steady": (steady, ()),
+    "trace": (trace, ()),
 }
 #: Examples with a test of their own below.
-APART = {"life", "trace"}
+APART = {"life"}
 
 
 def test_every_example_has_a_test() -> None:
@@ -203,8 +207,11 @@ def test_all_four_schemes_act_in_the_life_and_the_drive_wears_out() -> None:
     assert columns["capacitor_loss_share"].max() > 0.1
 
 
-def test_a_trace_is_played(tmp_path: Path) -> None:
-    (tmp_path / "hm_0.csv").write_text(TRACE)
-    summary = nandlab.run(EXAMPLES / "trace.toml", sets={"workload.trace": str(tmp_path / "hm_0.csv")}).summary
-    assert summary.requests == 500 and summary.host.write.count == 167
-    assert summary.duration_s == pytest.approx(499e-3, rel=0.05)
+def test_every_example_says_what_to_look_at() -> None:
+    for path in [*EXAMPLES.glob("*.toml"), *EXAMPLES.glob("*.py")]:
+        assert "# Look at" in path.read_text(encoding="utf-8"), path.name
+
+
+def test_the_sample_traces_are_those_of_the_generator() -> None:
+    for name, text in sample_traces.samples().items():
+        assert (EXAMPLES / name).read_text(encoding="ascii") == text, f"{name}: run python tools/sample_traces.py"

@@ -795,7 +795,7 @@ def test_a_live_drive_takes_no_policy_in_python(lab, command):
 def test_preconditioning_by_pts_says_what_a_policy_costs(lab, command):
     set_pts = ("--set", "precondition.method=pts")
     # Five rounds of 2457 units into 3072, in blocks of 16: (5 * 2457 - 615) / 16.
-    text = 'picks more than 729 victims before the run, each by a call of gc.victim = "mine": 0.01 s at 20 us a call'
+    text = 'picks more than 729 victims before the run, each by a call of gc.victim = "mine": 0.01 s at 20 µs a call'
     for words in (("spec", "check", "s.toml"), ("run", "s.toml", "--policy", "mine.py")):
         ran = command(*words, *set_pts)
         assert ran.returncode == 0 and text in ran.stderr, ran.stderr

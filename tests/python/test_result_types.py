@@ -146,5 +146,5 @@ def test_a_notebook_shows_the_screen_output():
 
     result = nandlab.run(SMALL, sets=RUNS["power loss"])
     shown = result._repr_mimebundle_()["text/html"]
-    for text in ("IOPS", "write cache", "power loss", "latency, us"):
+    for text in ("IOPS", "write cache", "power loss", "latency, µs"):
         assert text in shown, text

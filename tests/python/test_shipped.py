@@ -29,6 +29,11 @@ def test_examples_lists_everything_and_copies_without_replacing(tmp_path):
     copied = command("examples", "small", "--to", "my", cwd=tmp_path)
     assert copied.stdout.strip() == "my/small.toml"
     assert (tmp_path / "my" / "small.toml").read_bytes() == (ROOT / "examples" / "small.toml").read_bytes()
+    # An example names the sample trace that it needs.
+    trace = command("examples", "trace", "--to", "my", cwd=tmp_path)
+    assert trace.stdout.splitlines() == ["my/trace.toml", "it needs oltp.csv beside it: nandlab examples oltp.csv"]
+    command("examples", "oltp.csv", "--to", "my", cwd=tmp_path)
+    assert (tmp_path / "my" / "oltp.csv").read_bytes() == (ROOT / "examples" / "oltp.csv").read_bytes()
     again = command("examples", "small", "--to", "my", cwd=tmp_path)
     assert again.returncode == 2 and "is not replaced" in again.stderr and "--to" in again.stderr
     wrong = command("examples", "smal", cwd=tmp_path)

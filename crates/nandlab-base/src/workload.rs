@@ -498,7 +498,8 @@ params! {
 
 // The parameters that a client has too.
 pub(crate) const COUNT_OF_REQUESTS: Param = param("requests", REQUESTS, "1_000_000", "number of requests");
-pub(crate) const READ_FRACTION: Param = param("read_fraction", SHARE, "0.3", "share of reads");
+pub(crate) const READ_FRACTION: Param =
+    param("read_fraction", SHARE, "0.3", "share of reads (rwmixread of fio, in percent there)");
 pub(crate) const TRIM_FRACTION: Param =
     param("trim_fraction", SHARE, "0.0", "share of TRIMs; all other requests are writes");
 pub(crate) const SIZES: Param =

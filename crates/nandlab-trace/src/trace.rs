@@ -446,11 +446,11 @@ impl TraceSource {
         let (message, remedy) = match self.records.order {
             Order::Window => (
                 format!(
-                    "is {back_us} us too early: at least {WINDOW} records before this one have later times"
+                    "is {back_us} µs too early: at least {WINDOW} records before this one have later times"
                 ),
                 "sort the file by time, or skip such records with workload.lenient = true",
             ),
-            _ => (format!("is {back_us} us earlier than that of the request before"), CORRECT_RECORD),
+            _ => (format!("is {back_us} µs earlier than that of the request before"), CORRECT_RECORD),
         };
         TraceError::new(ErrorKind::Order, message, remedy).field_name("time")
     }

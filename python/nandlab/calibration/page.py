@@ -115,7 +115,7 @@ def _apart(result: Calibration) -> Words:
 
 
 def _profile(one: FittedKey) -> Block:
-    unit = {"ns": ", us"}.get(one.key.unit, f", {one.key.unit}" if one.key.unit else "")
+    unit = {"ns": ", µs"}.get(one.key.unit, f", {one.key.unit}" if one.key.unit else "")
     scale = 1e-3 if one.key.unit == "ns" else 1.0
     series = Series("rise", np.array(one.profile.rises), "blue")
     chart = Lines(

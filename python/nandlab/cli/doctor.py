@@ -141,16 +141,16 @@ def _core() -> Check:
 def _shipped() -> Check:
     from nandlab import shipped
 
-    what, needed_for = "studies, presets, examples", "`nandlab study NAME`, `nandlab examples`"
+    what, needed_for = "studies, presets, examples, traces", "`nandlab study NAME`, `nandlab examples`"
     try:
         items = shipped.items()
         missing = [item.name for item in items if not item.path.exists()]
     except OSError as error:
         return Check(what, "broken", str(error), needed_for)
     kinds = [item.kind for item in items]
-    if missing or set(kinds) != {"example", "preset", "study"}:
+    if missing or set(kinds) != {"example", "preset", "study", "trace"}:
         return Check(what, "broken", f"not found in {Path(shipped.__file__).parent}", needed_for)
-    found = ", ".join(f"{kinds.count(kind)}" for kind in ("study", "preset", "example"))
+    found = ", ".join(f"{kinds.count(kind)}" for kind in ("study", "preset", "example", "trace"))
     return Check(what, "ok", found, needed_for)
 
 

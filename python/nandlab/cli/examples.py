@@ -19,6 +19,7 @@ def add(parser: Parser) -> None:
         examples="""
 nandlab examples                         their names
 nandlab examples small                   copies small.toml; then: nandlab run small.toml
+nandlab examples oltp                    copies oltp.csv, a sample trace
 nandlab examples presets/laldpc-32g --to my
 nandlab examples studies/laldpc          copies a folder; then: nandlab study laldpc
 """,
@@ -56,5 +57,7 @@ def examples(options: argparse.Namespace) -> End:
         say(copied)
         beside = [other for other in shipped.needed_beside(item) if not (copied.parent / other).exists()]
         if beside:
-            print(f"some of its files need {', '.join(beside)} beside it: nandlab examples studies/{beside[0]}")
+            prefix = "studies/" if item.kind == "study" else ""
+            of = "some of its files need" if item.kind == "study" else "it needs"
+            print(f"{of} {', '.join(beside)} beside it: nandlab examples {prefix}{beside[0]}")
     return End(kept=f"{copied} is written")

@@ -349,7 +349,7 @@ def summary(stat: dict[str, Any]) -> list[str]:
     for op in ("read", "write"):
         if stat["host"][op]["count"]:
             of = stat["latency_us"][op]
-            lines.append(f"{op} latency  p50 {units.number(of['p50'])} us, p99 {units.number(of['p99'])} us")
+            lines.append(f"{op} latency  p50 {units.number(of['p50'])} µs, p99 {units.number(of['p99'])} µs")
     if "placement" in stat:
         lines += _handles(stat["placement"])
     if stat["recording"]:
@@ -361,9 +361,9 @@ def summary(stat: dict[str, Any]) -> list[str]:
     late = stat["lateness"]
     if late and late["late_us"]["count"]:
         lines.append(
-            f"lateness  p50 {units.number(late['late_us']['p50'])} us, p99 {units.number(late['late_us']['p99'])} us; "
-            f"a timer alone: p50 {units.number(late['timer_us']['p50'])} us, "
-            f"p99 {units.number(late['timer_us']['p99'])} us"
+            f"lateness  p50 {units.number(late['late_us']['p50'])} µs, p99 {units.number(late['late_us']['p99'])} µs; "
+            f"a timer alone: p50 {units.number(late['timer_us']['p50'])} µs, "
+            f"p99 {units.number(late['timer_us']['p99'])} µs"
         )
         if not late["keeps_up"]:
             possible = stat["speed"] / late["slower_by"]

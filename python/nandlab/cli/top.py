@@ -70,7 +70,7 @@ def frame(before: Stat, now: Stat, took_s: float) -> RenderableType:
         units.number(stat["waf"]),
     )
     requests = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for name in ("", "requests", "a second", "MB/s", "p50 us", "p99 us", "p99.9 us"):
+    for name in ("", "requests", "a second", "MB/s", "p50 µs", "p99 µs", "p99.9 µs"):
         requests.add_column(name, justify="right" if name else "left")
     for op in ("read", "write"):
         latency = stat["latency_us"][op]
@@ -124,7 +124,7 @@ def _rate(new: float, old: float, took_s: float, unit: float = 1.0) -> str:
 def _handles(before: Stat, now: Stat, took_s: float) -> Table:
     """The placement handles: what was written and copied since the look before, and results so far."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for name in ("placement", "written MB/s", "copied MB/s", "WAF", "erases", "write p99 us"):
+    for name in ("placement", "written MB/s", "copied MB/s", "WAF", "erases", "write p99 µs"):
         table.add_column(name, justify="right" if name != "placement" else "left")
     for identifier, of in now["placement"]["handles"].items():
         old = before["placement"]["handles"][identifier]

@@ -17,6 +17,8 @@ Verdict = Literal["differs", "unclear", "same"]
 
 #: The units of metrics that are shown in the unit that fits, in seconds.
 _SECONDS = {"s": 1.0, "ms": 1e-3}
+#: How a unit of a metric is written, where its name in files differs.
+_SHOWN = {"us": "µs"}
 
 
 @dataclass(frozen=True)
@@ -158,7 +160,7 @@ class Change:
         if self.unit in _SECONDS:
             return duration(value * _SECONDS[self.unit])
         text = number(int(value) if float(value).is_integer() else value)
-        return f"{text} {self.unit}".rstrip()
+        return f"{text} {_SHOWN.get(self.unit, self.unit)}".rstrip()
 
     @property
     def shown_means(self) -> tuple[str, str]:

@@ -78,12 +78,12 @@ def read_levels(ecc: EccSummary) -> Section | None:
     table = [Row(name, tuple(value(of) for of in rows)) for name, value in facts]
     caption = "A retry senses, transfers and decodes again, one level higher."
     if len(rows) == 2:
-        table.append(Row("flash time per read, us", ("-", number(ecc.host.flash_read_us))))
+        table.append(Row("flash time per read, µs", ("-", number(ecc.host.flash_read_us))))
         caption += " The flash time includes all tries, and no waiting."
     if ecc.decoder_wait_s:
         reads = rows[0].total
         table.append(
-            Row("wait for a decoder per read, us", (number(1e6 * ecc.decoder_wait_s / reads), "-")[: len(rows)])
+            Row("wait for a decoder per read, µs", (number(1e6 * ecc.decoder_wait_s / reads), "-")[: len(rows)])
         )
     whole = Table(("", *(of.name for of in rows)), tuple(table), caption)
     return Section("Read levels", Table(tuple(heads), tuple(short)), (whole,))

@@ -83,7 +83,7 @@ def _detections(detections: Sequence[DetectionSummary], scale: float) -> Table:
     heads = ("began at", *(["on the scaled clock"] if scale != 1 else []), "waited", "writing back", "draining")
     heads += ("recharging", "pages written", "of them by the host", "energy", "measured", "budget, pages")
     rest = len(detections) - len(rows)
-    more = f" The table has the last detections; {count(rest)} earlier ones are in power.json." if rest else ""
+    more = f" The table shows the last detections; {count(rest)} earlier ones are in power.json." if rest else ""
     caption = (
         "A detection waits for an idle time up to its limit, writes all dirty pages back, and then writes pages until "
         f"the capacitor is empty. Durations are in simulated time, shares are relative to the cache.{more}"

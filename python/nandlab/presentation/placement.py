@@ -24,7 +24,7 @@ def placement(summary: Summary, spec_toml: str) -> Section | None:
         return None
     clients = _clients(spec_toml)
     has_groups = any(of.group for of in found.handles.values())
-    heads = ["handle", "written", "copied", "WAF", "erases", "of copies", "p50, us", "p99, us"]
+    heads = ["handle", "written", "copied", "WAF", "erases", "of copies", "p50, µs", "p99, µs"]
     full = ["handle", "isolation", *heads[1:5], "padding", *heads[5:], *(["clients"] if clients else [])]
     short: list[Row] = []
     rows: list[Row] = []

@@ -145,7 +145,7 @@ def _latency(summary: Summary) -> Section | None:
     if len(shown) > 1:
         shown.append(("all", latency.all))
     is_long = any(values.max >= _LONG_US for _, values in shown)
-    heads = ("latency" if is_long else "latency, us", "mean", "p50", "p95", "p99", "p99.9", "max")
+    heads = ("latency" if is_long else "latency, µs", "mean", "p50", "p95", "p99", "p99.9", "max")
     rows = tuple(
         Row(op, tuple(_time(us, is_long) for us in (v.mean, v.p50, v.p95, v.p99, v.p999, v.max)), _COLOURS.get(op, op))
         for op, v in shown
@@ -174,7 +174,7 @@ def _clients(summary: Summary) -> Section | None:
         if waiting is not None:
             waits = (_time(waiting.mean_us, is_long), "-", "-", "-", _time(waiting.max_us, is_long))
             rows.append(Row(f"{name} waits", ("-", *waits)))
-    heads = ("client" if is_long else "client, us", "per s", "mean", "p50", "p99", "p99.9", "max")
+    heads = ("client" if is_long else "client, µs", "per s", "mean", "p50", "p99", "p99.9", "max")
     caption = "Latencies of the requests that completed without failure, by client and operation."
     if any(of.waiting is not None for of in clients.values()):
         caption += (
@@ -210,8 +210,8 @@ def _link(summary: Summary) -> Section | None:
     if link is None:
         return None
     to_drive, to_host = part(link.to_drive, 1), part(link.to_host, 1)
-    text = f"busy {to_drive} of the time to the drive, {to_host} to the host"
-    return _of_parts("Link", "link", text, {"busy to the drive": to_drive, "busy to the host": to_host})
+    text = f"utilisation {to_drive} to the drive, {to_host} to the host"
+    return _of_parts("Link", "link", text, {"utilisation to the drive": to_drive, "utilisation to the host": to_host})
 
 
 def _controller(summary: Summary) -> Section | None:
@@ -219,8 +219,8 @@ def _controller(summary: Summary) -> Section | None:
     if controller is None:
         return None
     busy = part(controller.busy, 1)
-    text = f"processors busy {busy} of the time"
-    return _of_parts("Controller", "firmware", text, {"processors busy": busy})
+    text = f"utilisation of its processors {busy}"
+    return _of_parts("Controller", "firmware", text, {"utilisation of its processors": busy})
 
 
 def _suspensions(summary: Summary) -> Section | None:

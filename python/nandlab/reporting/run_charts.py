@@ -422,13 +422,13 @@ def dies(result: RunResult) -> Block | None:
     # The scale ends near the maximum, so that mostly idle dies differ in colour.
     top = min(_nice(max(float(np.nanmax(values)), 0.01)), 1.0)
     chart = Heat(
-        "Busy dies",
+        "Die utilisation",
         _TIME,
         "channel.die",
         rows[::row_step],
         edges,
         100 * shown,
-        Axis("busy, %", " %", low=0.0, high=100 * top),
+        Axis("utilisation, %", " %", low=0.0, high=100 * top),
         breaks=tuple(breaks) if len(breaks) <= 32 and row_step == 1 else (),
         height=min(max(120, 17 * len(shown)), 520),
     )

@@ -16,6 +16,12 @@ from nandlab import _core
 from nandlab.errors import OutputError, os_error_text, shown
 from nandlab.whole import NEW, hidden_beside
 
+#: The sample traces among the examples, which have no comment that describes them.
+_TRACES = {
+    "oltp.csv": "A trace of 3,000 requests of a database (MariaDB under sysbench), in the format of MSR",
+    "fileserver.txt": "A trace of 3,000 requests of a file server, in columns of its own",
+}
+
 _HERE = Path(__file__).parent
 EXAMPLES, PRESETS, STUDIES = _HERE / "examples", _HERE / "presets", _HERE / "studies"
 
@@ -25,7 +31,7 @@ class Item(NamedTuple):
 
     #: `small`, `presets/bench-16g`, `studies/laldpc`.
     name: str
-    #: `example`, `preset` or `study`.
+    #: `example`, `trace`, `preset` or `study`.
     kind: str
     description: str
     path: Path
@@ -43,7 +49,10 @@ def items() -> list[Item]:
 
 def _examples() -> Iterator[Item]:
     for path in sorted(EXAMPLES.glob("*.*")):
-        yield Item(path.stem, "example", _first_sentence(path), path)
+        if path.name in _TRACES:
+            yield Item(path.stem, "trace", _TRACES[path.name], path)
+        else:
+            yield Item(path.stem, "example", _first_sentence(path), path)
 
 
 def _presets() -> Iterator[Item]:
@@ -75,7 +84,7 @@ def _title(path: Path) -> str:
 def named(name: str) -> Item:
     """The item of this name; a preset or study also without its folder. Raises `OutputError`."""
     every = items()
-    wanted = name.removesuffix("/").removesuffix(".toml").removesuffix(".py").removeprefix("examples/")
+    wanted = re.sub(r"\.(toml|py|csv|txt)$", "", name.removesuffix("/")).removeprefix("examples/")
     for item in every:
         if wanted == item.name:
             return item
@@ -109,6 +118,14 @@ def copy(item: Item, folder: Path) -> Path:
 
 
 def needed_beside(item: Item) -> list[str]:
-    """The other studies whose files a study uses: their copies have to be in the same folder."""
+    """The other studies whose files a study uses, or the sample traces of an example.
+
+    Their copies have to be in the same folder.
+    """
+    if item.kind == "example":
+        text = item.path.read_text(encoding="utf-8")
+        return [name for name in _TRACES if f'"{name}"' in text]
+    if item.kind != "study":
+        return []
     texts = [path.read_text(encoding="utf-8") for path in sorted(item.path.glob("*.toml"))]
     return sorted({name for text in texts for name in re.findall(r'"\.\./([\w-]+)/', text)})

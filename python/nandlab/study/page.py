@@ -274,7 +274,7 @@ def _load(study: Definition, results: Results) -> Block:
         rows.append(tuple(cells))
     heads = (["part"] if len(study.parts) > 1 else []) + ["variant", *_LOAD.values()]
     caption = (
-        "Share of the time of the run in which a die or a channel was busy, mean over dies, channels and runs; peak: "
+        "Die and channel utilisation over the time of the run, mean over dies, channels and runs; peak: "
         "the busiest interval of the series."
     )
     numbers = frozenset(range(first, first + len(_LOAD)))

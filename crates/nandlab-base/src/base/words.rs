@@ -80,7 +80,7 @@ pub fn size(bytes: u64) -> String {
 pub fn duration(seconds: f64) -> String {
     match seconds {
         s if s <= 0.0 => "0 s".to_owned(),
-        s if s < 1e-3 => format!("{} us", digits(s * 1e6, 3)),
+        s if s < 1e-3 => format!("{} µs", digits(s * 1e6, 3)),
         s if s < 1.0 => format!("{} ms", digits(s * 1e3, 3)),
         s if s < 60.0 => format!("{} s", digits(s, 3)),
         s if s < 3600.0 => format!("{} min {:02} s", (s / 60.0) as u64, (s % 60.0) as u64),
@@ -99,7 +99,7 @@ pub fn joules(energy: f64) -> String {
         0.0 => "0 J".to_owned(),
         j if j >= 1.0 => format!("{} J", number(j)),
         j if j >= 1e-3 => format!("{} mJ", digits(j * 1e3, 3)),
-        j => format!("{} uJ", digits(j * 1e6, 3)),
+        j => format!("{} µJ", digits(j * 1e6, 3)),
     }
 }
 
@@ -119,9 +119,9 @@ mod tests {
         );
         assert_eq!([512, 1024, 1536, 128 << 30].map(size), ["512 B", "1 KiB", "1.5 KiB", "128 GiB"]);
         let times = [0.0, 2.5e-5, 0.0125, 12.0, 75.0, 3700.0, 2e5].map(duration);
-        assert_eq!(times, ["0 s", "25 us", "12.5 ms", "12 s", "1 min 15 s", "1 h 01 min", "2.31 days"]);
+        assert_eq!(times, ["0 s", "25 µs", "12.5 ms", "12 s", "1 min 15 s", "1 h 01 min", "2.31 days"]);
         let limits = [1e-3, 1.0, 60.0, 3600.0, 86_400.0, 864e6].map(duration);
         assert_eq!(limits, ["1 ms", "1 s", "1 min 00 s", "1 h 00 min", "1 day", "27.4 years"]);
-        assert_eq!([0.0, 2.0, 0.0123, 4.5e-5].map(joules), ["0 J", "2.00 J", "12.3 mJ", "45 uJ"]);
+        assert_eq!([0.0, 2.0, 0.0123, 4.5e-5].map(joules), ["0 J", "2.00 J", "12.3 mJ", "45 µJ"]);
     }
 }

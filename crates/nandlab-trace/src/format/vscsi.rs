@@ -112,7 +112,7 @@ fn request<'a>(
     };
     let time_ns = ts
         .checked_mul(US)
-        .ok_or_else(|| wrong("ts", format!("expected a time within 64-bit nanoseconds, found {ts} us")))?;
+        .ok_or_else(|| wrong("ts", format!("expected a time within 64-bit nanoseconds, found {ts} µs")))?;
     let (mut offset, mut bytes) = (0, 0);
     if op != Op::Flush {
         let overflow =

@@ -239,7 +239,7 @@ fn time_does_not_go_backwards() {
     );
     assert_eq!(
         e.to_string(),
-        "x.spc:2: field time: is 100000 us earlier than that of the request before\n  remedy: correct the record, or skip \
+        "x.spc:2: field time: is 100000 µs earlier than that of the request before\n  remedy: correct the record, or skip \
          such records with workload.lenient = true"
     );
     let (requests, skipped) = read_all(&lenient(spec("x.spc")), content.as_bytes()).unwrap();

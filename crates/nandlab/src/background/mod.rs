@@ -13,7 +13,7 @@
 //! While space is short, refresh and reclaim begin after GC (with pacing see `pacing.rs`). A drive that cannot refresh
 //! as fast as its data comes due lets data be overdue, and counts this.
 //!
-//! GC takes the superblock with the fewest valid units in place of the policy's victim in four cases: the policy's
+//! GC selects the superblock with the fewest valid units in place of the policy's victim in four cases: the policy's
 //! victim cannot be emptied; its erase would retire it while space is short; emptying it gains nothing; or a victim is
 //! forced (`Background::forces_victim`). A victim that gains nothing is nevertheless accepted for some time if the host
 //! is busy or a write waits, so that a policy such as `fifo` can proceed to other superblocks. `gc_victims_forced`

@@ -66,14 +66,14 @@ section! {
             "gc.background_free",
             SHARE_BELOW_1,
             "0.10",
-            "idle-time GC starts when less than this share of the pages that can be free for the host is free",
+            "high watermark: idle-time GC starts when less than this share of the pages that can be free for the host is free",
         ),
         /// Foreground GC starts when less than this share of the units that can be free for the host is free.
         pub foreground_free: f64 = key(
             "gc.foreground_free",
             SHARE_BELOW_1,
             "0.05",
-            "foreground GC starts when less than this share of the pages that can be free for the host is free",
+            "low watermark: foreground GC starts when less than this share of the pages that can be free for the host is free",
         ),
         /// Idle-time GC does not empty a victim of which more than this share is valid.
         pub idle_valid_max: f64 = key(

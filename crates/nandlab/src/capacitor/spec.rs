@@ -23,7 +23,7 @@ section! {
             "capacitor.capacitance",
             ValueKind::Si(Dimension::Capacitance),
             "\"0F\"",
-            "capacitance of the new backup capacitor, which powers the drive when power fails; 0F: no capacitor",
+            "capacitance of the new backup capacitor, which powers the drive when power fails (PLP); 0F: no capacitor",
         ),
         /// Voltage of the charged capacitor.
         pub voltage_v: f64 = key("capacitor.voltage", VOLTS, "\"5.5V\"", "voltage of the charged capacitor")

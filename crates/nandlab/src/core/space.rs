@@ -76,7 +76,7 @@ pub(crate) struct Space {
     pub(crate) fully_valid_victims: u32,
     /// As `fully_valid_victims`, of the victims that were emptied without simulated time.
     pub(crate) fully_valid_victims_now: u32,
-    /// Whether GC takes the superblock with the fewest valid units, whatever its policy picks. This begins when the
+    /// Whether GC selects the superblock with the fewest valid units, whatever its policy picks. This begins when the
     /// lane has only its kept superblocks and a translation page waits for room, or when more erases in succession than
     /// the drive has superblocks have given no write a unit. It ends when the host's stream may open a superblock.
     pub(crate) takes_fewest_valid: bool,

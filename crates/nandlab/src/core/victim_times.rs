@@ -12,7 +12,7 @@ pub(crate) struct VictimTimes {
 }
 
 impl VictimTimes {
-    /// A job takes its victim now.
+    /// A job selects its victim now.
     pub(crate) fn new(now: Time) -> Self {
         Self { taken: now, copied: None, erasing: None }
     }

@@ -1,7 +1,7 @@
 //! Reclaim units of several superblocks (`placement.reclaim_unit`): superblocks of a lane that a stream fills one after
 //! another, and that GC empties one after another.
 //!
-//! The number of its unit is in the OOB of a superblock (`Array::reclaim_unit`). GC takes the superblocks of the unit from
+//! The number of its unit is in the OOB of a superblock (`Array::reclaim_unit`). GC selects the superblocks of the unit from
 //! which it has taken a victim before the policy picks again. If a superblock of a unit becomes a victim while a stream
 //! still fills the unit, the stream goes on in a new one.
 

@@ -211,11 +211,11 @@ mod tests {
         assert_eq!(note(&[], Some(2_000)), None);
         assert_eq!(
             note(&[loss(3, 0)], Some(5_000)).expect("the recovery was not cut"),
-            "Power did not fail during the recovery: it took 3 us, power.cut_in_recovery is 5 us. Set an earlier time."
+            "Power did not fail during the recovery: it took 3 µs, power.cut_in_recovery is 5 µs. Set an earlier time."
         );
         let text = note(&[loss(3, 0), loss(9, 1), loss(4, 0)], Some(5_000)).expect("two were not cut");
         assert!(
-            text.starts_with("Power did not fail during 2 of 3 recoveries: the longest of them took 4 us,"),
+            text.starts_with("Power did not fail during 2 of 3 recoveries: the longest of them took 4 µs,"),
             "{text}"
         );
         let never = |after| never_cut(&[], &power(after), 7, Time::START).map(|note| note.text);

@@ -219,7 +219,7 @@ fn unmapped<P: Probe>(drive: &Drive<P>) -> Option<Note> {
     Note::warning(
         "unmapped-reads",
         format!(
-            "{} of the page reads were of unmapped pages: the drive answers them in 0 us without reading flash, which \
+            "{} of the page reads were of unmapped pages: the drive answers them in 0 µs without reading flash, which \
              lowers the read latency.{remedy}",
             part(unmapped, reads as f64)
         ),

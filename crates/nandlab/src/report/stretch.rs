@@ -92,11 +92,15 @@ const COLUMNS: &[Column] = &[
     counted("partial_pages"),
     counted("late_blocks"),
     always("energy_j", "j", "Energy of all flash operations and transfers, and of the idle power."),
-    always("die_busy_share", "share", "Share of the time in which a die was busy, mean of all dies."),
+    always(
+        "die_busy_share",
+        "share",
+        "Die utilisation: share of the time in which a die executed an operation, mean of all dies.",
+    ),
     always(
         "channel_busy_share",
         "share",
-        "Share of the time in which a channel was occupied by command cycles or a transfer, mean of all channels.",
+        "Channel utilisation: share of the time of command cycles and transfers, mean of all channels.",
     ),
     sometimes(
         "capacitor_loss_share",

@@ -522,10 +522,10 @@ pub struct Summary {
     /// whole simulated time.
     #[schemars(extend("unit" = "j"))]
     pub energy_j: f64,
-    /// Share of the time in which a die was busy with an operation, mean of all dies.
+    /// Die utilisation: share of the time in which a die executed an operation, mean of all dies.
     #[schemars(extend("unit" = "share"))]
     pub die_busy_share: f64,
-    /// Share of the time in which a channel was occupied by command cycles or a transfer, mean of all channels. A
+    /// Channel utilisation: share of the time of command cycles and transfers, mean of all channels. A
     /// transfer occupies its channel until the off-chip path has carried the data as well.
     #[schemars(extend("unit" = "share"))]
     pub channel_busy_share: f64,

@@ -946,16 +946,16 @@ fn show_prints_every_key_with_its_origin() {
         "seed = 7  # seed of every random stream (run.toml:2)",
         "channels = 4  # number of channels (preset capacitor-2d-128g:4)",
         "victim = { random = { k = 3 } }  # which block is collected next (run.toml:12)",
-        "foreground_free = 0.01  # foreground GC starts when less than this share of the pages that can be free for the host \
-         is free (--set)",
+        "foreground_free = 0.01  # low watermark: foreground GC starts when less than this share of the pages that can be free \
+         for the host is free (--set)",
         "idle_after = \"1500us\"  # time without outstanding requests after which the drive counts as \
          idle (run.toml:13)",
         "link = { mb_per_s = 3500.0, latency = \"1500ns\" }  # the link between host and drive, shared by all requests \
          (run.toml:33)",
         "# trace =  # a trace file, plain, compressed or alone in an archive (not set)",
         "# format =  # the trace's format; recognised by its content when not given (only with workload.trace)",
-        "capacitance = \"0F\"  # capacitance of the new backup capacitor, which powers the drive when power fails; 0F: \
-         no capacitor (default)",
+        "capacitance = \"0F\"  # capacitance of the new backup capacitor, which powers the drive when power fails (PLP); \
+         0F: no capacitor (default)",
         "temperature = 25.0  # degrees Celsius, or a profile over the scaled clock that begins at 0 (default; assumption)",
         "# cut_at =  # power fails at this simulated time (not set)",
         "# rounds_max =  # highest number of overwrites of the logical capacity; 0: the sequential fill alone (only \
