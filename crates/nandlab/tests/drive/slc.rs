@@ -4,7 +4,8 @@ use crate::common::{IDLE, MS, US, at, one, request, spec, wait_for_fewer, with_o
 use nandlab::base::geometry::{LaneId, Lpn, SuperblockId};
 use nandlab::base::rng::Stream;
 use nandlab::drive::Drive;
-use nandlab::flash::{ShapeId, SuperblockState};
+use nandlab::flash::reliability::Vth;
+use nandlab::flash::{ShapeId, SuperblockState, VthSpec};
 use nandlab::host::{Op, Oracle};
 use nandlab::sched::{Cause, FlashOp};
 
@@ -447,9 +448,116 @@ fn an_emergency_flush_in_slc_mode_is_quicker_and_needs_more_blocks() {
     assert!(slc.4 > native.4, "{} {}", slc.4, native.4);
 }
 
-/// Copybacks move pages of TLC blocks within their plane, and never those of a block in SLC mode.
+/// How long the fold of a full block takes, from its first operation to the end of its erase, and its copies: off-chip and
+/// by copyback.
+fn fold_of_a_block(policy: &str, more: &[&str]) -> (u64, [u64; 2]) {
+    let policy = format!("migration.policy={policy}");
+    let mut drive = drive(&[&[&policy, "migration.in_flight=1"], more].concat());
+    let mut written = 0;
+    while in_slc_mode(&drive) < 2 {
+        write(&mut drive, written);
+        written += 1;
+    }
+    let begin = drive.now().ns() + 30 * MS;
+    drive.advance(at(begin));
+    let mut end = begin;
+    while in_slc_mode(&drive) > 1 {
+        end += 10;
+        drive.advance(at(end));
+    }
+    let of = |kind| count(&drive, kind, Cause::Fold);
+    let counts = [of(FlashOp::Program), of(FlashOp::Copyback)];
+    check(&drive);
+    (end - begin, counts)
+}
+
+/// Off-chip each of four pages is sensed, transferred, decoded, transferred and programmed; a copyback is a sense in SLC
+/// mode and a program without it.
 #[test]
-fn a_fold_is_never_a_copyback() {
+fn a_fold_by_copyback_takes_the_array_times_only() {
+    let (sense, decode, program, erase) = (25 * US, 5 * US, 900 * US, 2 * MS);
+    let off_chip = 4 * (sense + TRANSFER + decode + TRANSFER + program) + erase;
+    assert_eq!(fold_of_a_block("off-chip", &[]), (off_chip, [4, 0]));
+    // No page may be copied back.
+    assert_eq!(fold_of_a_block("{ rcopyback-greedy = { limit = 0 } }", &[]), (off_chip, [4, 0]));
+    // The mode selector corrects what it moves while the buffer is empty.
+    assert_eq!(fold_of_a_block("{ rcopyback = { limit = 2 } }", &[]), (off_chip, [4, 0]));
+    let inside = 4 * (sense + program) + erase;
+    assert_eq!(fold_of_a_block("{ rcopyback-greedy = { limit = 2 } }", &[]), (inside, [0, 4]));
+}
+
+/// A one-shot program writes the three pages of a wordline. A block in SLC mode of three wordlines is one copyback: three
+/// senses and a program.
+#[test]
+fn three_pages_in_slc_mode_are_copied_back_to_one_wordline() {
+    let one_shot = [
+        "drive.cell='3d-tlc'",
+        "drive.layers=3",
+        "drive.program_order='one-shot'",
+        "drive.pages_per_block=9",
+    ];
+    let (sense, decode, program, erase) = (25 * US, 5 * US, 900 * US, 2 * MS);
+    // The reads of a job are queued together; the last page is decoded while the die is free.
+    let off_chip = 3 * (sense + TRANSFER) + decode + 3 * TRANSFER + program + erase;
+    assert_eq!(fold_of_a_block("off-chip", &one_shot), (off_chip, [3, 0]));
+    let inside = 3 * sense + program + erase;
+    assert_eq!(fold_of_a_block("{ rcopyback-greedy = { limit = 2 } }", &one_shot), (inside, [0, 3]));
+}
+
+/// The errors that the sense in SLC mode finds are programmed with the data, and the copy is the first in a row. With
+/// `constant` the age of the data counts on.
+#[test]
+fn errors_in_slc_mode_move_with_a_fold_by_copyback() {
+    const FACTOR: f64 = 0.5;
+    let folded = |copyback: &str| {
+        let (factor, copyback) =
+            (format!("slc.rber_factor={FACTOR}"), format!("reliability.copyback={copyback}"));
+        let mut drive = drive(&[
+            &factor,
+            &copyback,
+            "drive.cell='mlc'",
+            "slc.idle_after='4s'",
+            "migration.policy.rcopyback-greedy={ limit = 2 }",
+            "reliability.rber.vth={ dvpp = 0.38, cell_to_cell = 0.05 }",
+            "reliability.pe_cycles=10000",
+            "drive.endurance=20000",
+            "reliability.clock_scale=8640000",
+            "ecc.levels='laldpc'",
+        ]);
+        (0..6).for_each(|lpn| _ = write(&mut drive, lpn));
+        let source = drive.ftl().map.get(Lpn(0)).expect("the page is mapped");
+        let (stamp, written) = (drive.array().stamp(source), drive.now());
+        let cycles = drive.array().superblock(drive.geometry().superblock_of(source)).pe_cycles;
+        drive.advance(at(written.ns() + 4_200 * MS));
+        let unit = drive.ftl().map.get(Lpn(0)).expect("the page is mapped");
+        assert!(!is_in_slc_mode(&drive, 0));
+        assert_eq!(drive.array().superblock(drive.geometry().superblock_of(unit)).copybacks(), 1);
+        assert_eq!(drive.array().stamp(unit).corrected, stamp.corrected);
+        check(&drive);
+        (drive.array().copied(unit), stamp.corrected, cycles)
+    };
+    let (copied, corrected, cycles) = folded("{ propagate = { references = 'optimal' } }");
+    let copied = copied.expect("the copy has a record");
+    let model = VthSpec {
+        dvpp: 0.38,
+        cell_to_cell: 0.05,
+        sensing_step: 0.03,
+        per_page_kind: false,
+        unworn_loss: 0.0,
+    };
+    let age_s = f64::from(copied.programmed.later_s_than(corrected));
+    let sensed = FACTOR * Vth::new(&model).rber(f64::from(cycles), age_s).mean();
+    assert!(
+        age_s > 390.0 * 86_400.0 && (f64::from(copied.rber) / sensed - 1.0).abs() < 0.01,
+        "{copied:?} {sensed}"
+    );
+    assert!(folded("'constant'").0.is_none());
+}
+
+/// With random writes both GC and folds copy pages back. A fold for a waiting write is urgent, so the mode selector copies
+/// back too.
+#[test]
+fn folds_and_gc_copy_back() {
     let mut drive = drive(&[
         "migration.policy.rcopyback-greedy={ limit = 3 }",
         "drive.op=0.7",
@@ -465,10 +573,14 @@ fn a_fold_is_never_a_copyback() {
         }
     }
     check(&drive);
-    let stats = drive.stats();
-    let copybacks = stats.flash[FlashOp::Copyback as usize];
-    assert!(stats.slc.blocks > 20 && copybacks[Cause::Gc as usize] > 0, "{} {copybacks:?}", stats.slc.blocks);
-    assert_eq!(copybacks[Cause::Fold as usize], 0);
+    let copybacks = drive.stats().flash[FlashOp::Copyback as usize];
+    assert!(copybacks[Cause::Gc as usize] > 0 && copybacks[Cause::Fold as usize] > 20, "{copybacks:?}");
+    let mut drive =
+        self::drive(&["slc.dynamic=0.25", "slc.when_full='fold'", "migration.policy='rcopyback'"]);
+    (0..100).for_each(|lpn| _ = write(&mut drive, lpn));
+    let copybacks = count(&drive, FlashOp::Copyback, Cause::Fold);
+    assert!(copybacks > 50 && drive.stats().slc.folded_full >= copybacks, "{copybacks}");
+    check(&drive);
 }
 
 /// The host is never idle, so nothing is folded. A day of the age clock takes a second, and data is due after ten days:
