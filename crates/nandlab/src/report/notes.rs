@@ -143,6 +143,7 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: Option<&
     add(reclaim::nothing_reclaimed(&all.reclaim, &spec.reclaim));
     add(slc::nothing_cached(&all.slc, &spec.slc));
     add(slc::nothing_folded(&all.slc, &spec.slc));
+    add(slc::nothing_filled(&spec.slc, drive.slc_filled()));
     if has_written {
         let measured = drive.all_detections().iter().map(|found| found.budget).reduce(f64::min);
         let sync = drive.policy_name(PolicySlot::Sync);
