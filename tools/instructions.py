@@ -4,8 +4,9 @@
     python tools/instructions.py --bless    writes crates/nandlab/benches/instructions.json
 
 callgrind of valgrind counts the instructions of 100,000 requests on a drive of 1 GiB: those of the standing benchmark
-(`plain`), those on a drive with mapping units of 4 KiB (`units`) and with LaLDPC (`LaLDPC`), and those on the drive
-of examples/combined.toml with all four schemes (`all four`). Preconditioning is not counted. The phase of an
+(`plain`), those on a drive with mapping units of 4 KiB (`units`), the same with an SLC cache through which each write
+goes (`SLC cache`), and with LaLDPC (`LaLDPC`), and those on the drive of examples/combined.toml with all four schemes
+(`all four`). Preconditioning is not counted. The phase of an
 instruction is that of the source file from which it was compiled, also where the function is inlined. Instructions of
 libraries and of the room `base` belong to the phase of the function into which they were inlined, otherwise to
 `other`.
@@ -40,7 +41,7 @@ from typing import TypedDict
 from bench import this_checkout
 
 FILE = Path(__file__).absolute().parents[1] / "crates/nandlab/benches/instructions.json"
-SCHEMES = ("plain", "units", "LaLDPC", "all four")
+SCHEMES = ("plain", "units", "SLC cache", "LaLDPC", "all four")
 #: Greatest difference of a number, as a share of it.
 TOLERANCE = 0.02
 #: Differences below this share of the whole page operation do not count: they are as large in phases of a few
@@ -189,7 +190,7 @@ def differences(name: str, filed: Case, now: Case) -> list[str]:
     for phase, (before, after) in rows.items():
         is_off = abs(after - before) > max(TOLERANCE * before, SMALL * whole)
         change = f"{100 * (after / before - 1):+.1f} %" if before else "new"
-        print(f"{name:>8} {phase:>8} {before:9.2f} {after:9.2f} {change:>9}{'  <--' if is_off else ''}")
+        print(f"{name:>9} {phase:>8} {before:9.2f} {after:9.2f} {change:>9}{'  <--' if is_off else ''}")
         if is_off:
             found.append(f"{name}, {phase}: {before:.2f} on file, {after:.2f} measured")
     if filed["page_operations"] != now["page_operations"]:
@@ -215,7 +216,7 @@ def main() -> None:
             differences(name, case, case)
         return
     filed: Measured = json.loads(FILE.read_text(encoding="utf-8"))
-    print(f"{'case':>8} {'phase':>8} {'on file':>9} {'measured':>9}   instructions of a page operation")
+    print(f"{'case':>9} {'phase':>8} {'on file':>9} {'measured':>9}   instructions of a page operation")
     found = [text for name in SCHEMES for text in differences(name, filed["cases"][name], now["cases"][name])]
     if found and filed["toolchain"] != now["toolchain"]:
         print(f"not judged: on file with {filed['toolchain']}; measured with {now['toolchain']}")

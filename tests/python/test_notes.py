@@ -175,6 +175,11 @@ NEVER |= {
         ("Nothing was written in SLC mode", "slc.static and drive.op"),
         {"slc.dynamic": 1.0, "precondition.used": 0.6},
     ),
+    "no-slc-fill": (
+        {"slc.dynamic": 0.5, "slc.filled": 0.01, "precondition.used": 0.6},
+        ("slc.filled = 0.01 had no effect", "less than a block", "slc.dynamic"),
+        {"slc.dynamic": 0.5, "slc.filled": 0.5, "precondition.used": 0.6},
+    ),
     "no-fold": (
         {"slc.dynamic": 0.5, "precondition.used": 0.6, "slc.idle_after": "1h"},
         ("No block was folded", "slc.idle_after", "slc.watermark"),

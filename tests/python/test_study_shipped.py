@@ -49,7 +49,10 @@ def test_the_laldpc_study_at_smoke_size(tmp_path):
 
 @pytest.mark.parametrize(
     "name",
-    ["cachelib-fdp", "capacitor-cache", "garbage-collection", "laldpc", "partial-refresh", "rcopyback", "together"],
+    [
+        *("cachelib-fdp", "capacitor-cache", "garbage-collection", "laldpc", "partial-refresh", "rcopyback"),
+        *("slc-cache", "together"),
+    ],
 )
 def test_studies_under_the_rules_say_where_every_parameter_comes_from(name, monkeypatch):
     from nandlab.study import definition
@@ -118,6 +121,17 @@ def test_the_cachelib_study_at_smoke_size(tmp_path):
     waf = {(row["handle"], row["noise"]): row["waf"] for row in runs.rows(named=True)}
     # Noise with a handle of its own costs least, noise with the handle of the LOC as much as no handles.
     assert waf[1, 2] < 0.6 * waf[1, 1] and waf[1, 2] < 0.6 * waf[0, 0]
+
+
+def test_the_slc_cache_study_at_smoke_size(tmp_path):
+    done = command("study", "slc-cache", "--smoke", "--workers", "2", "--out", tmp_path / "s", cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    claims = {c["id"]: c for c in json.loads((tmp_path / "s" / "claims.json").read_text())["claims"]}
+    assert claims["budget"]["measured"] > 1.5 * claims["budget"]["baseline"]
+    # Every fold of these blocks is whole programs, so with copybacks hardly anything is moved off-chip.
+    runs = pl.read_parquet(tmp_path / "s" / "results.parquet").filter(pl.col("part") == "fold")
+    for row in runs.rows(named=True):
+        assert row["copied_back"] == 0 if row["variant"] == "off-chip" else row["copied_back"] > 0.99
 
 
 def test_the_read_reclaim_study_at_smoke_size(tmp_path):

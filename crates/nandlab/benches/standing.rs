@@ -132,6 +132,8 @@ const SHARED_PAGES: Act = ("host units that share a flash page", |drive| {
 });
 const PROGRAM_SUSPENSIONS: Act = ("suspended programs", |drive| drive.stats().suspensions.programs);
 const ERASE_SUSPENSIONS: Act = ("suspended erases", |drive| drive.stats().suspensions.erases);
+const CACHED: Act = ("units written in SLC mode", |drive| drive.stats().slc.cached);
+const FOLDS: Act = ("folded blocks", |drive| drive.stats().slc.blocks);
 const OFF_CHIP: Act =
     ("pages moved off-chip", |drive| drive.stats().flash[FlashOp::Program as usize][Cause::Gc as usize]);
 const REFRESHES: Act = ("refreshed pages", |drive| drive.stats().refresh.pages);
@@ -146,8 +148,8 @@ const BUDGET_BINDS: Act = ("updates blocked by the budget", |drive| drive.stats(
 
 /// Settings of the 16 GiB drive: plain, with read levels, with a demand map, with LaLDPC, which needs both; with
 /// mapping units of 4 KiB on pages of 16 KiB, one-shot programs of TLC wordlines and superblocks by die, and these with
-/// suspension. Then the drive of examples/combined.toml, with the baselines of its four schemes and with the schemes.
-pub(crate) const SCHEMES: [Scheme; 8] = [
+/// suspension, or with an SLC cache that each write goes through. Then the drive of examples/combined.toml, with the baselines of its four schemes and with the schemes.
+pub(crate) const SCHEMES: [Scheme; 9] = [
     Scheme { name: PLAIN, than: PLAIN, sets: &[], acts: &[GC] },
     Scheme { name: "read levels", than: PLAIN, sets: &[&OLD], acts: &[GC, HIGHER_LEVELS, RETRIES] },
     Scheme {
@@ -168,6 +170,12 @@ pub(crate) const SCHEMES: [Scheme; 8] = [
         than: PLAIN,
         sets: &[&UNITS, &SUSPEND],
         acts: &[GC, SHARED_PAGES, PROGRAM_SUSPENSIONS, ERASE_SUSPENSIONS],
+    },
+    Scheme {
+        name: "SLC cache",
+        than: "units",
+        sets: &[&UNITS, &SLC],
+        acts: &[GC, SHARED_PAGES, CACHED, FOLDS],
     },
     Scheme {
         name: BASELINES,
@@ -239,6 +247,9 @@ const SUSPEND: [&str; 2] = [
     "timing.suspend.erase={ enter = '20us', resume = '20us', min_progress = '100us', max = 10 }",
 ];
 
+/// Writes wait for a fold when the cache is full. The static part takes of the spare space.
+const SLC: [&str; 4] = ["slc.static=128MiB", "slc.when_full=fold", "drive.op=0.12", "precondition.used=0.95"];
+
 /// Data that is a year old at 10,000 P/E cycles: read level 3 decodes it.
 const OLD: [&str; 4] = [
     "ecc.levels=laldpc",
@@ -276,6 +287,9 @@ impl Scheme {
         // Planes of a sixteenth of the blocks, with the spare space that they need, and caches of a sixteenth.
         let small: &[&str] = match self.name {
             "units" | "suspend" => &["drive.blocks_per_plane=43", "drive.op=0.15", "precondition.used=0.9"],
+            "SLC cache" => {
+                &["drive.blocks_per_plane=43", "drive.op=0.2", "precondition.used=0.9", "slc.static=8MiB"]
+            }
             "demand map" => &["ftl.map.demand.cache=256KiB", "precondition.used=0.95"],
             "LaLDPC" => &[
                 "ftl.map.demand={ cache = '256KiB', eviction = { read-level = { fixed = 125 } } }",

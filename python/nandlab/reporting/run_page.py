@@ -52,7 +52,8 @@ def run_page(result: RunResult) -> Page:
         said("Mapping cache"),
         said("Write cache"),
         *([] if has_lost_power else outage),
-        said("SLC cache", slc_cache(series)),
+        # Charts beside each other, the values below them.
+        ("SLC cache", [slc_cache(series), *said("SLC cache")[1]]),
         ("Throughput and latency over time", [slowest(series), over_time(series)]),
         ("Write amplification", [waf(series, summary)]),
         said("Steady state", *steady(summary)),

@@ -92,11 +92,15 @@ impl std::fmt::Display for SnapshotError {
                 "the section {name:?} of the file has version {theirs}, but this version of nandlab reads version \
                  {mine}: {AGAIN}"
             ),
-            Self::Unused(name) => write!(
-                f,
-                "the file was saved from a drive with a {name}, but this drive has none: turn it on, or save a drive \
-                 without it"
-            ),
+            Self::Unused(name) => {
+                // What the sections of mechanisms are called in words.
+                let words = if *name == "slc" { "an SLC mode" } else { &format!("a {name}") };
+                write!(
+                    f,
+                    "the file was saved from a drive with {words}, but this drive has none: turn it on, or save a \
+                     drive without it"
+                )
+            }
             Self::Missing(name) => {
                 write!(f, "the file is not a complete saved drive: it has no section {name:?}")
             }

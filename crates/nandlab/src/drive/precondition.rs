@@ -81,6 +81,9 @@ impl<P: Probe> Drive<P> {
                 let sequence = self.core.next_sequence();
                 let on_mapped = Self::on_mapped(&mut self.path.map);
                 Offline::new(&mut self.core).program_now(lane, slc, lpn, sequence, on_mapped);
+                if let Some(slc) = &mut self.schemes.slc {
+                    slc.filled += 1;
+                }
             }
         }
     }

@@ -117,8 +117,10 @@
 //!   those beyond the static part before GC looks for a victim. Reason: a fold always gains units. In `Ftl::close`:
 //!   `SuperblockState::Cached`; `Jobs::fold_for_room` in `Background::start_gc`. Test:
 //!   `the_logical_capacity_stays_writable` in `slc.rs`, `each_mechanism_needs_exactly_its_superblocks` in `space.rs`.
-//! - Units of a superblock in SLC mode are moved off-chip, also by refresh and reclaim. Reason: a copyback keeps the bits
-//!   of a cell. In `Migration::copyback_stream`. Test: `a_fold_is_never_a_copyback` in `slc.rs`.
+//! - A fold asks the migration policy like GC, and may copy pages back: the copy takes over their errors in SLC mode, and is
+//!   the first copyback in a row. Refresh and reclaim move units out of SLC mode off-chip. Reason: a die programs what its
+//!   registers hold, whichever mode it was sensed in. In `Migration::copyback_stream`, `Core::take_over_errors`. Test:
+//!   `a_fold_by_copyback_takes_the_array_times_only`, `errors_in_slc_mode_move_with_a_fold_by_copyback` in `slc.rs`.
 //! - Refresh of a due superblock in SLC mode, and reclaim of one that is read often, move its units to superblocks without
 //!   this mode, as a fold does; a partial refresh does not take it. Reason: the data leaves the cache anyway. In
 //!   `Refresh::next_job`, `Reclaim::next_job`, `Partial::takes`. Test: `a_due_block_in_slc_mode_is_refreshed_out_of_it` in

@@ -268,6 +268,11 @@ impl<P: Probe> Drive<P> {
 }
 
 impl<P: Probe> Drive<P> {
+    /// Units that preconditioning has written in SLC mode (`slc.filled`).
+    pub fn slc_filled(&self) -> u64 {
+        self.schemes.slc.as_ref().map_or(0, |slc| slc.filled)
+    }
+
     /// The state of EC-Cache; `None` without EC-Cache.
     pub fn error_cache(&self) -> Option<ErrorCacheState> {
         let cache = self.schemes.refreshing.error_cache.as_ref()?;

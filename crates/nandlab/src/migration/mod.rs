@@ -8,7 +8,8 @@
 //! `policy/` decides when copybacks are used; `limit.rs` bounds the consecutive copybacks of a unit: those since its
 //! data was last corrected.
 //!
-//! When a job starts, the migration policy decides whether the victim's units are copied back.
+//! When a job starts, the migration policy decides whether the victim's units are copied back. A fold of the SLC cache is
+//! such a job: its copybacks sense pages in SLC mode and program them without it.
 //! `Migration::may_copy_back` then checks every page against `CopybackLimit`, under the condition that its units would
 //! have in their destination superblock; `background/copybacks.rs` lets pages wait until they fill a programming unit;
 //! and `Migration::copy_back` asserts the same check after the units have been allocated. A page that the limit refuses
@@ -41,7 +42,7 @@ pub use stats::{MigrationStats, MigrationSummary};
 use crate::base::geometry::{LaneId, PageKind, SuperblockId, UnitId};
 use crate::base::policy::{PolicyFault, PolicySlot};
 use crate::core::{Component, CopyBack, Core, Mechanism, NextJob, Queued};
-use crate::flash::{AgeStamp, Condition, ShapeId, Superblock};
+use crate::flash::{AgeStamp, Condition, Superblock};
 use crate::ftl::StreamId;
 use crate::ftl::streams::OwnLpns;
 use crate::probe::Probe;
@@ -98,8 +99,8 @@ impl Migration {
         buffer: impl FnOnce(&Core<P>) -> f64,
     ) -> Option<StreamId> {
         let _inside = core.enter(Component::Migration);
-        // Data is corrected off-chip. A copyback keeps the bits of a cell.
-        if job.corrects || core.flash().shape_id(victim) != ShapeId::FIRST {
+        // Data is corrected off-chip.
+        if job.corrects {
             return None;
         }
         let copybacks = core.superblock(victim).copybacks() + 1;
@@ -129,9 +130,10 @@ impl Migration {
         let stream = core.streams().marked(copybacks).expect("migration has declared a stream for it");
         let valid = core.valid_units(victim);
         let (copied, left) = self.units_to_copy_back(core, victim, valid);
-        // Copybacks also copy units without valid data, which must not take all units that the erase gives.
+        // Copybacks also copy units without valid data, which must not take all units that the erase gives. A
+        // superblock in SLC mode leaves the mode when it is erased.
         let moved = copied + left;
-        if moved > valid && moved + core.first_shape().units_per_program > core.shape(victim).units {
+        if moved > valid && moved + core.first_shape().units_per_program > core.first_shape().units {
             self.stats.victims_without_gain += 1;
             return None;
         }

@@ -30,7 +30,7 @@ section! {
             "migration.policy",
             ValueKind::Registered(policies),
             "\"off-chip\"",
-            "how GC and wear levelling move pages: off-chip, or by copyback within the plane",
+            "how GC, wear levelling and folding move pages: off-chip, or by copyback within the plane",
         ),
         /// The largest number of programming units whose copies a background job has under way at a time, on each of its
         /// dies.

@@ -104,7 +104,8 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: Option<&
         }
     }
     if has_written && all.gc.victims == 0 {
-        let copies_back = spec.migration.policy.copybacks_max() > 0 && all.migration.copybacks() == 0;
+        let has_copied = all.migration.copybacks() > 0 || all.slc.blocks > 0;
+        let copies_back = spec.migration.policy.copybacks_max() > 0 && !has_copied;
         add(no_gc(drive, steady, copies_back));
     }
     add(background::same_as_greedy(victim, all.gc.victims, drive.ftl().picks.are_as_greedy));
@@ -125,7 +126,7 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: Option<&
     }
     let most = spec.migration.policy.copybacks_max();
     let policy = drive.policy_name(PolicySlot::Migration);
-    add(migration::no_copybacks(&all.migration, policy, most, all.gc.victims));
+    add(migration::no_copybacks(&all.migration, policy, most, all.gc.victims + all.slc.blocks));
     if spec.refresh.policy != RefreshPolicySpec::None {
         let lived_s = now.seconds() * spec.reliability.clock_scale;
         add(refresh::nothing_due(&all.refresh, &spec.refresh, overdue, lived_s));
@@ -143,6 +144,7 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: Option<&
     add(drive.stats().placement.as_ref().and_then(one_placement));
     add(slc::nothing_cached(&all.slc, &spec.slc));
     add(slc::nothing_folded(&all.slc, &spec.slc));
+    add(slc::nothing_filled(&spec.slc, drive.slc_filled()));
     if has_written {
         let measured = drive.all_detections().iter().map(|found| found.budget).reduce(f64::min);
         let sync = drive.policy_name(PolicySlot::Sync);

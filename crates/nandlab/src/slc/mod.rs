@@ -60,6 +60,8 @@ pub(crate) struct Slc {
     reasons: Box<[Reason]>,
     /// By superblock, its P/E cycles in SLC mode in a file that is being loaded; else empty.
     loaded_cycles: Vec<u32>,
+    /// Units that preconditioning has written in SLC mode.
+    pub(crate) filled: u64,
     pub(crate) stats: SlcStats,
 }
 
@@ -73,6 +75,7 @@ impl Slc {
             is_rested: false,
             reasons: vec![Reason::Space; core.geometry().lanes as usize].into(),
             loaded_cycles: Vec::new(),
+            filled: 0,
             stats: SlcStats::default(),
         })
     }
@@ -194,4 +197,4 @@ impl<P: Probe> Mechanism<P> for Slc {
 }
 
 value! { Reason enum { Idle, Full, Space } }
-state! { Slc { is_rested, reasons, stats } fixed { watermark, after_idle_ns, loaded_cycles } }
+state! { Slc { is_rested, reasons, filled, stats } fixed { watermark, after_idle_ns, loaded_cycles } }

@@ -33,3 +33,18 @@ pub(crate) fn nothing_folded(stats: &SlcStats, slc: &SlcSpec) -> Option<Note> {
             .to_owned(),
     )
 }
+
+/// Preconditioning was to leave a share of the cache filled, and wrote nothing in SLC mode (`filled` units).
+pub(crate) fn nothing_filled(slc: &SlcSpec, filled: u64) -> Option<Note> {
+    if slc.filled == 0.0 || !slc.is_on() || filled > 0 {
+        return None;
+    }
+    Note::info(
+        "no-slc-fill",
+        format!(
+            "slc.filled = {} had no effect: preconditioning left no valid data, or the share is less than a block of a \
+             plane. Raise precondition.used, slc.static or slc.dynamic.",
+            slc.filled
+        ),
+    )
+}

@@ -4,7 +4,8 @@ use crate::common::{IDLE, MS, US, at, one, request, spec, wait_for_fewer, with_o
 use nandlab::base::geometry::{LaneId, Lpn, SuperblockId};
 use nandlab::base::rng::Stream;
 use nandlab::drive::Drive;
-use nandlab::flash::{ShapeId, SuperblockState};
+use nandlab::flash::reliability::Vth;
+use nandlab::flash::{ShapeId, SuperblockState, VthSpec};
 use nandlab::host::{Op, Oracle};
 use nandlab::sched::{Cause, FlashOp};
 
@@ -447,9 +448,116 @@ fn an_emergency_flush_in_slc_mode_is_quicker_and_needs_more_blocks() {
     assert!(slc.4 > native.4, "{} {}", slc.4, native.4);
 }
 
-/// Copybacks move pages of TLC blocks within their plane, and never those of a block in SLC mode.
+/// How long the fold of a full block takes, from its first operation to the end of its erase, and its copies: off-chip and
+/// by copyback.
+fn fold_of_a_block(policy: &str, more: &[&str]) -> (u64, [u64; 2]) {
+    let policy = format!("migration.policy={policy}");
+    let mut drive = drive(&[&[&policy, "migration.in_flight=1"], more].concat());
+    let mut written = 0;
+    while in_slc_mode(&drive) < 2 {
+        write(&mut drive, written);
+        written += 1;
+    }
+    let begin = drive.now().ns() + 30 * MS;
+    drive.advance(at(begin));
+    let mut end = begin;
+    while in_slc_mode(&drive) > 1 {
+        end += 10;
+        drive.advance(at(end));
+    }
+    let of = |kind| count(&drive, kind, Cause::Fold);
+    let counts = [of(FlashOp::Program), of(FlashOp::Copyback)];
+    check(&drive);
+    (end - begin, counts)
+}
+
+/// Off-chip each of four pages is sensed, transferred, decoded, transferred and programmed; a copyback is a sense in SLC
+/// mode and a program without it.
 #[test]
-fn a_fold_is_never_a_copyback() {
+fn a_fold_by_copyback_takes_the_array_times_only() {
+    let (sense, decode, program, erase) = (25 * US, 5 * US, 900 * US, 2 * MS);
+    let off_chip = 4 * (sense + TRANSFER + decode + TRANSFER + program) + erase;
+    assert_eq!(fold_of_a_block("off-chip", &[]), (off_chip, [4, 0]));
+    // No page may be copied back.
+    assert_eq!(fold_of_a_block("{ rcopyback-greedy = { limit = 0 } }", &[]), (off_chip, [4, 0]));
+    // The mode selector corrects what it moves while the buffer is empty.
+    assert_eq!(fold_of_a_block("{ rcopyback = { limit = 2 } }", &[]), (off_chip, [4, 0]));
+    let inside = 4 * (sense + program) + erase;
+    assert_eq!(fold_of_a_block("{ rcopyback-greedy = { limit = 2 } }", &[]), (inside, [0, 4]));
+}
+
+/// A one-shot program writes the three pages of a wordline. A block in SLC mode of three wordlines is one copyback: three
+/// senses and a program.
+#[test]
+fn three_pages_in_slc_mode_are_copied_back_to_one_wordline() {
+    let one_shot = [
+        "drive.cell='3d-tlc'",
+        "drive.layers=3",
+        "drive.program_order='one-shot'",
+        "drive.pages_per_block=9",
+    ];
+    let (sense, decode, program, erase) = (25 * US, 5 * US, 900 * US, 2 * MS);
+    // The reads of a job are queued together; the last page is decoded while the die is free.
+    let off_chip = 3 * (sense + TRANSFER) + decode + 3 * TRANSFER + program + erase;
+    assert_eq!(fold_of_a_block("off-chip", &one_shot), (off_chip, [3, 0]));
+    let inside = 3 * sense + program + erase;
+    assert_eq!(fold_of_a_block("{ rcopyback-greedy = { limit = 2 } }", &one_shot), (inside, [0, 3]));
+}
+
+/// The errors that the sense in SLC mode finds are programmed with the data, and the copy is the first in a row. With
+/// `constant` the age of the data counts on.
+#[test]
+fn errors_in_slc_mode_move_with_a_fold_by_copyback() {
+    const FACTOR: f64 = 0.5;
+    let folded = |copyback: &str| {
+        let (factor, copyback) =
+            (format!("slc.rber_factor={FACTOR}"), format!("reliability.copyback={copyback}"));
+        let mut drive = drive(&[
+            &factor,
+            &copyback,
+            "drive.cell='mlc'",
+            "slc.idle_after='4s'",
+            "migration.policy.rcopyback-greedy={ limit = 2 }",
+            "reliability.rber.vth={ dvpp = 0.38, cell_to_cell = 0.05 }",
+            "reliability.pe_cycles=10000",
+            "drive.endurance=20000",
+            "reliability.clock_scale=8640000",
+            "ecc.levels='laldpc'",
+        ]);
+        (0..6).for_each(|lpn| _ = write(&mut drive, lpn));
+        let source = drive.ftl().map.get(Lpn(0)).expect("the page is mapped");
+        let (stamp, written) = (drive.array().stamp(source), drive.now());
+        let cycles = drive.array().superblock(drive.geometry().superblock_of(source)).pe_cycles;
+        drive.advance(at(written.ns() + 4_200 * MS));
+        let unit = drive.ftl().map.get(Lpn(0)).expect("the page is mapped");
+        assert!(!is_in_slc_mode(&drive, 0));
+        assert_eq!(drive.array().superblock(drive.geometry().superblock_of(unit)).copybacks(), 1);
+        assert_eq!(drive.array().stamp(unit).corrected, stamp.corrected);
+        check(&drive);
+        (drive.array().copied(unit), stamp.corrected, cycles)
+    };
+    let (copied, corrected, cycles) = folded("{ propagate = { references = 'optimal' } }");
+    let copied = copied.expect("the copy has a record");
+    let model = VthSpec {
+        dvpp: 0.38,
+        cell_to_cell: 0.05,
+        sensing_step: 0.03,
+        per_page_kind: false,
+        unworn_loss: 0.0,
+    };
+    let age_s = f64::from(copied.programmed.later_s_than(corrected));
+    let sensed = FACTOR * Vth::new(&model).rber(f64::from(cycles), age_s).mean();
+    assert!(
+        age_s > 390.0 * 86_400.0 && (f64::from(copied.rber) / sensed - 1.0).abs() < 0.01,
+        "{copied:?} {sensed}"
+    );
+    assert!(folded("'constant'").0.is_none());
+}
+
+/// With random writes both GC and folds copy pages back. A fold for a waiting write is urgent, so the mode selector copies
+/// back too.
+#[test]
+fn folds_and_gc_copy_back() {
     let mut drive = drive(&[
         "migration.policy.rcopyback-greedy={ limit = 3 }",
         "drive.op=0.7",
@@ -465,10 +573,14 @@ fn a_fold_is_never_a_copyback() {
         }
     }
     check(&drive);
-    let stats = drive.stats();
-    let copybacks = stats.flash[FlashOp::Copyback as usize];
-    assert!(stats.slc.blocks > 20 && copybacks[Cause::Gc as usize] > 0, "{} {copybacks:?}", stats.slc.blocks);
-    assert_eq!(copybacks[Cause::Fold as usize], 0);
+    let copybacks = drive.stats().flash[FlashOp::Copyback as usize];
+    assert!(copybacks[Cause::Gc as usize] > 0 && copybacks[Cause::Fold as usize] > 20, "{copybacks:?}");
+    let mut drive =
+        self::drive(&["slc.dynamic=0.25", "slc.when_full='fold'", "migration.policy='rcopyback'"]);
+    (0..100).for_each(|lpn| _ = write(&mut drive, lpn));
+    let copybacks = count(&drive, FlashOp::Copyback, Cause::Fold);
+    assert!(copybacks > 50 && drive.stats().slc.folded_full >= copybacks, "{copybacks}");
+    check(&drive);
 }
 
 /// The host is never idle, so nothing is folded. A day of the age clock takes a second, and data is due after ten days:
@@ -525,40 +637,66 @@ fn a_fold_resets_the_read_level() {
     assert!(worse > better && folded < worse, "{worse} {folded} {better}");
 }
 
-/// The published rates of a consumer drive, with a 58th of its wordlines. The first two rates and the size of the cache are
-/// inputs; the second break follows: 280 GB, and what is left of the flash beside the 840 GB that the cache takes.
-#[test]
-fn the_breaks_of_a_sequential_write_are_those_published() {
-    const SCALE: f64 = 2112.0 / 36.0;
-    let text = "[drive]\npreset = 'like-adata-atom-50-1t'\npages_per_block = 36\nlayers = 12\n[host]\ncontroller = 'none'\n";
+/// A sequential write of the share `until` of the empty drive `text`: MB/s by the GB written, `scale` times those of the
+/// drive, which has as many times fewer wordlines.
+fn rates_of(text: &str, scale: f64, until: f64) -> Vec<(f64, f64)> {
     let mut drive: Drive = Drive::new(&spec(text, &[]));
+    let end = (until * drive.geometry().logical_bytes() as f64) as u64;
     let (step, bytes) = (drive.geometry().logical_bytes() / 200, 128 << 10);
     let (mut offset, mut before, mut rates) = (0u64, 0, Vec::new());
-    while offset + bytes <= drive.geometry().logical_bytes() * 3 / 5 {
+    while offset + bytes <= end {
         wait_for_fewer(&mut drive, 64);
         let write = request(&drive, Op::Write, offset, bytes);
         drive.submit(&write).unwrap();
         offset += bytes;
         if offset / step > (offset - bytes) / step {
             let now = drive.now().ns();
-            // MB/s by the GB written of the whole drive.
-            rates.push((offset as f64 * SCALE * 1e-9, step as f64 * 1e3 / (now - before) as f64));
+            rates.push((offset as f64 * scale * 1e-9, step as f64 * 1e3 / (now - before) as f64));
             before = now;
         }
     }
-    let mean = |from: f64, to: f64| {
-        let of: Vec<f64> =
-            rates.iter().filter(|(gb, _)| (from..to).contains(gb)).map(|&(_, rate)| rate).collect();
-        of.iter().sum::<f64>() / of.len() as f64
-    };
+    rates
+}
+
+fn mean_of(rates: &[(f64, f64)], from: f64, to: f64) -> f64 {
+    let of: Vec<f64> =
+        rates.iter().filter(|(gb, _)| (from..to).contains(gb)).map(|&(_, rate)| rate).collect();
+    of.iter().sum::<f64>() / of.len() as f64
+}
+
+/// The published rates of a consumer drive, with a 58th of its wordlines. The first two rates and the size of the cache are
+/// inputs; the second break follows: 280 GB, and what is left of the flash beside the 840 GB that the cache takes.
+#[test]
+fn the_breaks_of_a_sequential_write_are_those_published() {
+    let text = "[drive]\npreset = 'like-adata-atom-50-1t'\npages_per_block = 36\nlayers = 12\n[host]\ncontroller = 'none'\n";
+    let rates = rates_of(text, 2112.0 / 36.0, 0.6);
     let end_of = |rate: f64| rates.iter().skip(3).find(|&&(_, now)| now < 0.8 * rate).expect("a break").0;
-    let (cached, direct) = (mean(30.0, 250.0), mean(320.0, 450.0));
+    let (cached, direct) = (mean_of(&rates, 30.0, 250.0), mean_of(&rates, 320.0, 450.0));
     assert!(
         (cached / 4500.0 - 1.0).abs() < 0.03 && (direct / 2000.0 - 1.0).abs() < 0.03,
         "{cached} {direct}"
     );
     let breaks = [end_of(4500.0), end_of(2000.0)];
     assert!((breaks[0] / 280.0 - 1.0).abs() < 0.03 && (breaks[1] / 500.0 - 1.0).abs() < 0.15, "{breaks:?}");
+}
+
+/// The size of the cache and the link of the other drive are inputs, and its program time is fitted to the rate of the drive
+/// with half of the dies. The rate after the cache follows within 15 %. With a sixteenth of the wordlines.
+#[test]
+fn the_rate_after_the_cache_is_that_published() {
+    let text = "[drive]\npreset = 'like-samsung-970-evo-plus-1t'\npages_per_block = 69\nlayers = 23\n[slc]\nstatic = '375MB'\n\
+                [host]\ncontroller = 'none'\n";
+    let rates = rates_of(text, 16.0, 0.08);
+    let (cached, direct) = (mean_of(&rates, 10.0, 36.0), mean_of(&rates, 50.0, 80.0));
+    let end = rates.iter().find(|&&(_, now)| now < 0.9 * cached).expect("a break").0;
+    assert!(
+        (cached / 3300.0 - 1.0).abs() < 0.15 && (direct / 1700.0 - 1.0).abs() < 0.15,
+        "{cached} {direct}"
+    );
+    assert!((end / 42.0 - 1.0).abs() < 0.2, "{end}");
+    let half = rates_of(&text.replace("layers = 23", "layers = 23\ndies_per_chip = 2"), 16.0, 0.15);
+    let direct = mean_of(&half, 50.0, 75.0);
+    assert!((direct / 900.0 - 1.0).abs() < 0.03, "{direct}");
 }
 
 #[test]

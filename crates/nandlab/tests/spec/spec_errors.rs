@@ -1826,7 +1826,7 @@ fn unknown_presets_and_contradictions_to_presets_are_errors() {
         "[drive]\npreset = \"laldpc\"\n",
         "run.toml:2: drive.preset: unknown preset \"laldpc\"\n  remedy: presets: bench-16g, capacitor-2d-128g, \
          capacitor-3d-128g, demo-128g, laldpc-32g, like-adata-atom-50-1t, like-micron-7450-max-800g, \
-         like-samsung-pm9a3-960g, like-sk-hynix-pe8110-960g, like-solidigm-p5520-1920g, modern-tlc-1t, partial-refresh-128g, rcopyback-64g",
+         like-samsung-970-evo-plus-1t, like-samsung-pm9a3-960g, like-sk-hynix-pe8110-960g, like-solidigm-p5520-1920g, modern-tlc-1t, partial-refresh-128g, rcopyback-64g",
     );
     let text = set_says("", "drive.preset=laldpc-32");
     assert!(text.starts_with(

@@ -21,6 +21,7 @@ pub(super) static PRESETS: &[Preset] = &[
     preset!("laldpc-32g", "the 32 GB MLC drive of the LaLDPC paper"),
     preset!("like-adata-atom-50-1t", "like an ADATA XPG Atom 50 of 1 TB, with its SLC cache"),
     preset!("like-micron-7450-max-800g", "like a Micron 7450 MAX of 800 GB, as measured"),
+    preset!("like-samsung-970-evo-plus-1t", "like a Samsung 970 EVO Plus of 1 TB, with its SLC cache"),
     preset!("like-samsung-pm9a3-960g", "like a Samsung PM9A3 of 960 GB, as measured"),
     preset!("like-sk-hynix-pe8110-960g", "like an SK hynix PE8110 of 960 GB, as measured"),
     preset!("like-solidigm-p5520-1920g", "like a Solidigm D7-P5520 of 1.92 TB, as measured"),

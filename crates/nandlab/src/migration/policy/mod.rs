@@ -1,5 +1,5 @@
-//! Migration policies: whether GC and wear levelling move units off-chip (to the controller and back) or inside their
-//! plane (by copyback).
+//! Migration policies: whether GC, wear levelling and folding move units off-chip (to the controller and back) or inside
+//! their plane (by copyback).
 //!
 //! D. Hong, M. Kim, J. Park, M. Jung and J. Kim, "Revitalizing copybacks in modern SSDs: why and how", DAC 2018. A
 //! copyback moves a page with its bit errors, so the number of copybacks in a row is limited; the limit depends on the
