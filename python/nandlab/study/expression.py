@@ -152,7 +152,7 @@ def _name(node: ast.expr) -> str | None:
 
 
 def _by_number(node: ast.expr) -> tuple[str, ast.expr | None, str] | None:
-    """The metric, the number, and what of the entry, in an `at` or `total`; the last is empty if the entry is a number."""
+    """The metric, the number, and what of the entry, in an `at` or `total`; the last is empty for a plain number."""
     if not isinstance(node, ast.Call) or node.keywords or not isinstance(node.func, ast.Name):
         return None
     if node.func.id not in _BY_NUMBER or len(node.args) not in _BY_NUMBER[node.func.id]:
