@@ -9,6 +9,10 @@ user and system time of the server's process, from /proc/PID/stat. The time of a
 the same drive and load without a server: the difference between a run of twice the requests and a run of them, so
 that the start does not count.
 
+The window is measured by three servers of the same drive: without it, with it and `--no-explain`, and with it as it is
+by default, its page read each second. They get the same requests in each round; the time is that of the process's
+clock, and what is printed is the median of the rounds' ratios with the interval of it that 95 % of such samples have.
+
 The lateness is that of replies at `--speed 1`, at queue depth 1, from due to handed to the system, beside a timer of
 the same machine to which nothing else is done. Nothing here fails because a machine is slow: the goals are printed
 beside the values.
@@ -19,6 +23,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import math
 import os
 import resource
 import shutil
@@ -26,7 +31,9 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -36,6 +43,8 @@ from nandlab import live
 
 SIZE = 256 << 20
 DEPTH = 32
+#: The most that the window may add to the processor time of the server, in percent.
+WINDOW_MAX = 2.0
 DRIVE = """\
 seed = 1
 [drive]
@@ -71,11 +80,17 @@ def processor_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def send(uri: str, operation: str, depth: int, requests: int) -> None:
-    """Sends requests with fio."""
+def clock_seconds(pid: int) -> float:
+    """The processor time of a process by its clock, in nanoseconds resolution (CPUCLOCK_SCHED of Linux)."""
+    return time.clock_gettime((~pid << 3) | 2)
+
+
+def send(uri: str, operation: str, depth: int, requests: int, seed: int | None = None) -> None:
+    """Sends requests with fio: with a seed the same ones each time."""
     command = ["fio", "--name=x", "--ioengine=nbd", f"--uri={uri}", f"--rw={operation}", "--bs=4k"]
     command += [f"--iodepth={depth}", f"--size={SIZE}", f"--number_ios={requests}", f"--io_size={requests * 4096}"]
-    command += ["--norandommap", "--refill_buffers", "--randrepeat=0"]
+    command += ["--norandommap", "--refill_buffers"]
+    command += ["--randrepeat=0"] if seed is None else [f"--randseed={seed}"]
     subprocess.run(command, check=True, capture_output=True)
 
 
@@ -146,6 +161,80 @@ def processor_rows(folder: Path, memory: str, requests: int, rounds: int) -> lis
     return rows
 
 
+@contextlib.contextmanager
+def watched(folder: Path, name: str, *options: str) -> Iterator[Served]:
+    """A simulated drive at `--speed max`; the page of its window, if it has one, is read each second."""
+    (folder / "drive.toml").write_text(DRIVE)
+    words = ["serve", str(folder / "drive.toml"), "--socket", str(folder / f"{name}.sock")]
+    words += ["--speed", "max", "--gather", str(DEPTH), *options]
+    command = [sys.executable, "-m", "nandlab", *words]
+    has_ended = threading.Event()
+
+    def read(address: str, token: str) -> None:
+        headers = {"Authorization": f"Bearer {token}"}
+        while not has_ended.wait(1.0):
+            with urllib.request.urlopen(urllib.request.Request(f"{address}snapshot", headers=headers)) as answer:
+                answer.read()
+
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        reader = None
+        try:
+            assert server.stdout is not None
+            uri = server.stdout.readline().strip()
+            if "--http" in options:
+                address, _, token = server.stdout.readline().strip().rpartition("#")
+                reader = threading.Thread(target=read, args=(address, token))
+                reader.start()
+            yield Served(server.pid, uri)
+        finally:
+            has_ended.set()
+            if reader is not None:
+                reader.join()
+            server.terminate()
+
+
+def median_and_interval(values: list[float]) -> tuple[float, float, float]:
+    """The median of a sample, and the order statistics between which the median of what it is from is, at 95 %."""
+    ordered, count = sorted(values), len(values)
+    below, rank = 0.5**count, 0
+    while rank + 1 < count // 2 and below + math.comb(count, rank + 1) * 0.5**count <= 0.025:
+        rank += 1
+        below += math.comb(count, rank) * 0.5**count
+    return statistics.median(ordered), ordered[rank], ordered[count - 1 - rank]
+
+
+def window_rows(folder: Path, requests: int, rounds: int) -> list[dict[str, str | list[float]]]:
+    """The processor time of a request without a window, with one that explains nothing, and with one: by round, us."""
+    window = ("--http", "127.0.0.1:0")
+    options = {"without": (), "unexplained": (*window, "--no-explain"), "window": window}
+    with contextlib.ExitStack() as stack:
+        servers = {name: stack.enter_context(watched(folder, name, *words)) for name, words in options.items()}
+        for server in servers.values():
+            send(server.uri, "write", DEPTH, SIZE // 4096)
+        rows: list[dict[str, str | list[float]]] = []
+        for operation in ("randread", "randwrite"):
+            times: dict[str, list[float]] = {name: [] for name in servers}
+            for number in range(rounds):
+                for name in sorted(servers, reverse=number % 2 == 1):
+                    before = clock_seconds(servers[name].pid)
+                    send(servers[name].uri, operation, DEPTH, requests, seed=number + 1)
+                    times[name].append((clock_seconds(servers[name].pid) - before) / requests * 1e6)
+            rows.append({"operation": operation, **times})
+    return rows
+
+
+def say_window(rows: list[dict[str, str | list[float]]]) -> None:
+    """Prints what the window costs."""
+    print(f"what the window adds to the processor time of the server, % (goal: at most {WINDOW_MAX:g})")
+    for row in rows:
+        of = {name: values for name, values in row.items() if not isinstance(values, str)}
+        shown = [f"{row['operation']:9}  without {statistics.median(of['without']):.2f} us"]
+        for name in ("unexplained", "window"):
+            more = [100 * (b / a - 1) for a, b in zip(of["without"], of[name], strict=True)]
+            shown.append("{} {:+.1f} ({:+.1f} to {:+.1f})".format(name, *median_and_interval(more)))
+        print("  ".join(shown))
+
+
 def lateness(folder: Path, requests: int, *options: str) -> dict[str, dict[str, float]]:
     """The lateness of reads at queue depth 1 and `--speed 1`, and of a timer alone, in µs."""
     with simulated(folder, "1", *options) as drive:
@@ -160,6 +249,7 @@ def main() -> None:
     parser.add_argument("memory")
     parser.add_argument("--requests", type=int, default=200_000)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--window-rounds", type=int, default=15)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     if shutil.which("fio") is None:
@@ -168,6 +258,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         rows = processor_rows(folder, options.memory, options.requests, options.rounds)
+        window = window_rows(folder, options.requests, options.window_rounds)
         late = {
             "sleeping": lateness(folder, options.requests // 20),
             "--spin": lateness(folder, options.requests // 20, "--spin"),
@@ -182,6 +273,7 @@ def main() -> None:
         if "nbdkit" in row:
             share = memory_us / float(row["nbdkit"])
             print(f"{'':9}  memory / nbdkit {share:.2f} (goal: at most {0.5 if is_read else 0.55})")
+    say_window(window)
     print("lateness of reads at queue depth 1, --speed 1, µs")
     for kind, of in late.items():
         reply, timer = of["late"], of["timer"]
@@ -191,7 +283,7 @@ def main() -> None:
             "(goal: at most 1.5 x)"
         )
     if options.json:
-        options.json.write_text(json.dumps({"processor_us": rows, "lateness_us": late}, indent=1))
+        options.json.write_text(json.dumps({"processor_us": rows, "window_us": window, "lateness_us": late}, indent=1))
 
 
 if __name__ == "__main__":

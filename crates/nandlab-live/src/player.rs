@@ -21,6 +21,10 @@ impl Probe for Sequences {
     fn needs_sequences(&self) -> bool {
         true
     }
+
+    fn sees_work(&self) -> bool {
+        false
+    }
 }
 
 /// Gives a drive what a recording says.

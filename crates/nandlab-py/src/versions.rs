@@ -60,6 +60,10 @@ impl Probe for Versions {
         true
     }
 
+    fn sees_work(&self) -> bool {
+        false
+    }
+
     fn on_submitted(&mut self, slot: RequestId, id: u64, request: &Request, _operations: u64) {
         if self.submitted.len() <= slot.index() {
             self.submitted.resize_with(slot.index() + 1, Submitted::default);

@@ -17,11 +17,19 @@ use std::path::Path;
 /// Keeps sequence numbers, and does nothing.
 struct Idle;
 
-impl Watcher for Idle {}
+impl Watcher for Idle {
+    fn sees_phases(&self) -> bool {
+        false
+    }
+}
 
 impl Probe for Idle {
     fn needs_sequences(&self) -> bool {
         true
+    }
+
+    fn sees_work(&self) -> bool {
+        false
     }
 }
 

@@ -292,6 +292,10 @@ impl Probe for Data {
         true
     }
 
+    fn sees_work(&self) -> bool {
+        false
+    }
+
     /// No request is outstanding at a checkpoint.
     fn save(&self, out: &mut StateWriter<'_>) {
         self.session.save(out);

@@ -19,6 +19,15 @@ pub trait Probe: Watcher + Any + Send + Sync {
         false
     }
 
+    /// Whether the probe observes how the drive works: the stages of requests in the drive, flash operations and their
+    /// phases, accesses to DRAM and timers. If not, a set of observers may leave the methods of [`Watcher`] out, and
+    /// `on_reached`, `on_begun`, `on_done`, `on_queued`, `on_ended`, `on_access`, `on_accessed`, `on_timer` and
+    /// `on_decode`. The answer never changes.
+    #[inline(always)]
+    fn sees_work(&self) -> bool {
+        true
+    }
+
     /// Writes what the probe has to remember in a checkpoint of its drive. A probe that writes nothing begins anew in the
     /// restored drive.
     fn save(&self, _out: &mut StateWriter<'_>) {}

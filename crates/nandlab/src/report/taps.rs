@@ -4,8 +4,9 @@
 //! implements [`Probe`] and is added to the set ([`Taps::with`]), so the drive is not compiled again for it.
 //!
 //! An event goes to the oracle first, then to the timeline and to the explainer, then to the further observers in the order
-//! in which they were added. Oracle, timeline and explainer are called directly, the others dynamically. In a set that is no more than an oracle,
-//! an event costs one check of a flag besides the call of the oracle.
+//! in which they were added. Oracle, timeline and explainer are called directly, the others dynamically. In a set that is no
+//! more than an oracle, an event costs one check of a flag besides the call of the oracle. Most events say how the drive
+//! works; the further observers get them only if one of them sees them ([`Probe::sees_work`]).
 
 use super::{Explainer, Timeline};
 use crate::base::geometry::{DieId, Lpn, RequestId};
@@ -28,6 +29,9 @@ pub struct Taps {
     others: Vec<Box<dyn Probe>>,
     /// Whether the set has observers besides the oracle.
     has_more: bool,
+    /// Whether there are further observers, and whether one of them sees how the drive works.
+    has_others: bool,
+    others_see_work: bool,
     needs_sequences: bool,
     sees_phases: bool,
 }
@@ -58,8 +62,9 @@ impl Taps {
     #[must_use]
     pub fn with(mut self, observer: impl Probe) -> Self {
         self.answer_for(&observer);
+        self.others_see_work |= observer.sees_work();
         self.others.push(Box::new(observer));
-        self.has_more = true;
+        (self.has_more, self.has_others) = (true, true);
         self
     }
 
@@ -135,10 +140,10 @@ impl std::fmt::Debug for Taps {
     }
 }
 
-/// Methods that pass their event on to every observer of the set. The values of the event are moved into the call of the
+/// Methods that pass their event on to every observer of the set, to the further observers if the flag says so. The values of the event are moved into the call of the
 /// further observers, so that without them no value has to be in memory.
 macro_rules! pass_on {
-    ($($method:ident($($name:ident: $kind:ty),*);)+) => {$(
+    ($told:ident; $($method:ident($($name:ident: $kind:ty),*);)+) => {$(
         #[inline]
         fn $method(&mut self, $($name: $kind),*) {
             if let Some(oracle) = &mut self.oracle {
@@ -151,7 +156,7 @@ macro_rules! pass_on {
                 if let Some(explainer) = &mut self.explainer {
                     explainer.$method($($name),*);
                 }
-                if !self.others.is_empty() {
+                if self.$told {
                     self.tell(move |observer| observer.$method($($name),*));
                 }
             }
@@ -166,6 +171,7 @@ impl Watcher for Taps {
     }
 
     pass_on! {
+        others_see_work;
         on_issue(now: Time, die: DieId, transaction: &Transaction);
         on_joined(now: Time, die: DieId, first: &Transaction, transaction: &Transaction);
         on_phase(start: Time, end: Time, die: DieId, channel: u32, phase: Phase, transaction: &Transaction);
@@ -192,8 +198,7 @@ impl Probe for Taps {
     }
 
     pass_on! {
-        on_submitted(slot: RequestId, id: u64, request: &Request, operations: u64);
-        on_results(operations: u64);
+        others_see_work;
         on_reached(now: Time, slot: RequestId);
         on_begun(now: Time, slot: RequestId);
         on_done(now: Time, slot: RequestId);
@@ -202,6 +207,13 @@ impl Probe for Taps {
         on_access(now: Time, end: Time, slot: RequestId);
         on_accessed(slot: RequestId);
         on_timer(now: Time);
+        on_decode(start: Time, end: Time, channel: u32, level: u8, transaction: &Transaction);
+    }
+
+    pass_on! {
+        has_others;
+        on_submitted(slot: RequestId, id: u64, request: &Request, operations: u64);
+        on_results(operations: u64);
         on_write_admitted(request: Option<RequestId>, lpn: Lpn, sequence: u64);
         on_write_durable(lpn: Lpn, sequence: u64);
         on_flush_asked(id: u64);
@@ -214,7 +226,6 @@ impl Probe for Taps {
         on_read_asked(request: RequestId, lpn: Lpn);
         on_read_answered(request: RequestId, lpn: Lpn, sequence: Option<u64>);
         on_read_failed(request: RequestId, lpn: Lpn);
-        on_decode(start: Time, end: Time, channel: u32, level: u8, transaction: &Transaction);
         on_completed(slot: RequestId, done: &Completion);
     }
 }

@@ -202,6 +202,42 @@ fn the_set_passes_on_every_event_once() {
     assert_eq!(passed, events().into_iter().collect::<Vec<_>>());
 }
 
+/// An observer that does not see how the drive works gets every other event, and one beside it gets all.
+#[test]
+fn an_observer_of_data_is_not_told_of_operations() {
+    struct Data(Seen);
+    impl Watcher for Data {}
+    impl Probe for Data {
+        fn sees_work(&self) -> bool {
+            false
+        }
+
+        fn on_queued(&mut self, _: Time, _: &Transaction) {
+            panic!("it does not see operations");
+        }
+
+        fn on_decode(&mut self, _: Time, _: Time, _: u32, _: u8, _: &Transaction) {
+            panic!("it does not see decoding");
+        }
+
+        fn on_begun(&mut self, _: Time, _: RequestId) {
+            panic!("it does not see the stages of requests");
+        }
+
+        fn on_completed(&mut self, slot: RequestId, done: &Completion) {
+            self.0.on_completed(slot, done);
+        }
+    }
+
+    let of = |drive: &Drive<Taps>| drive.probe().observer::<Seen>().expect("it is in the set").0.clone();
+    let alone = play(CACHED, Taps::default().with(Data(Seen::default())));
+    let completed = &alone.probe().observer::<Data>().expect("it is in the set").0.0;
+    let all = of(&play(CACHED, Taps::default().with(Seen::default())));
+    let of_all: Vec<_> = all.iter().filter(|(name, _)| *name == "on_completed").cloned().collect();
+    assert_eq!(completed, &of_all);
+    assert!(!of_all.is_empty());
+}
+
 /// A drive keeps sequence numbers, and lets its dies ask for their channels, only if an observer needs it.
 #[test]
 fn a_set_needs_what_its_observers_need() {
