@@ -368,11 +368,16 @@ fn schemes(requests: &[Request], only: Option<&str>) {
     {
         let base = SCHEMES.iter().position(|scheme| scheme.name == *than).expect("the name of a scheme");
         println!("{name:>12}: {}", facts[number]);
+        // With `--only` a case of comparison may have no such case itself.
+        let ratio = if best[base].is_finite() {
+            format!(", {:.2} x the time of {than}", best[number] / best[base])
+        } else {
+            String::new()
+        };
         println!(
-            "              {:.2} M page operations/s, {:.0} ns each, {:.2} x the time of {than}",
+            "              {:.2} M page operations/s, {:.0} ns each{ratio}",
             1e-6 / best[number],
-            best[number] * 1e9,
-            best[number] / best[base]
+            best[number] * 1e9
         );
     }
 }
