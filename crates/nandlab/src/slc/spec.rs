@@ -52,10 +52,10 @@ section! {
         ),
         /// tR in SLC mode.
         pub read_ns: Span = key("slc.read", OPERATION, "\"30us\"", "tR in SLC mode")
-            .note("a fork of FEMU: 30 us read, 80 us program"),
+            .note("a fork of FEMU: 30 µs read, 80 µs program"),
         /// tPROG in SLC mode.
         pub program_ns: Span = key("slc.program", OPERATION, "\"80us\"", "tPROG in SLC mode")
-            .note("a fork of FEMU: 30 us read, 80 us program"),
+            .note("a fork of FEMU: 30 µs read, 80 µs program"),
         /// tBERS in SLC mode; `None`: that without SLC mode.
         pub erase_ns: Option<Span> = key(
             "slc.erase",
