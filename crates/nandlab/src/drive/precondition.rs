@@ -6,10 +6,10 @@
 use super::Drive;
 use super::mechanisms::each_mechanism;
 use super::spec::{FillOrder, PreconditionSpec};
-use crate::base::geometry::{LaneId, Lpn};
+use crate::base::geometry::{LaneId, Lpn, SuperblockId};
 use crate::base::rng::Stream;
 use crate::core::{Map, Mechanism, Offline};
-use crate::flash::{DEAD_LPN, ShapeId};
+use crate::flash::{DEAD_LPN, ShapeId, SuperblockState};
 use crate::ftl::StreamId;
 use crate::host::steady_state;
 use crate::probe::Probe;
@@ -244,6 +244,24 @@ impl<P: Probe> Drive<P> {
         self.write_if_room(lpn).expect("a drive that has not failed has room")
     }
 
+    /// The stream in SLC mode, if it can take a unit in a lane that is full without this mode. The smallest drive counts on
+    /// valid units in the static part of its SLC cache ([`StreamSpec::slc`](crate::ftl::streams::StreamSpec::slc)): a superblock
+    /// there that has none is erased, and written again.
+    #[cold]
+    fn slc_in_place_of_host(&mut self, lane: LaneId) -> Option<StreamId> {
+        let slc = self.core.streams().slc()?;
+        if !self.core.ftl().has_slc_room(lane) {
+            let is_empty = |&superblock: &SuperblockId| {
+                let of = self.core.superblock(superblock);
+                of.state == SuperblockState::Cached && of.valid == 0
+            };
+            let empty = self.core.geometry().superblock_ids_of(lane).find(is_empty)?;
+            self.core.begin_emptying(empty);
+            Offline::new(&mut self.core).erase_now(empty);
+        }
+        self.core.ftl().has_slc_room(lane).then_some(slc)
+    }
+
     /// Writes a unit without simulating time. Returns the number of units programmed for this write, GC included. If
     /// the lane of the unit has no room, and no superblock that can be emptied with a gain, the drive fails as worn
     /// out, and the result is `None`. So it is if the victim policy fails.
@@ -262,10 +280,10 @@ impl<P: Probe> Drive<P> {
             let pages = self.core.geometry().logical_units.div_ceil(per_page);
             placements.group_of_number(lpn.0 / per_page, pages)
         };
-        let lane = loop {
+        let (lane, stream) = loop {
             let lane = self.core.choose_lane(lpn, StreamId::HOST, group);
             if let Some(lane) = lane.filter(|&lane| self.core.ftl().has_room(lane, StreamId::HOST)) {
-                break lane;
+                break (lane, StreamId::HOST);
             }
             // Dynamic allocation may take any lane: the lane with the most garbage is collected.
             let garbage = |lane: &LaneId| {
@@ -276,19 +294,17 @@ impl<P: Probe> Drive<P> {
             let lane = lane.or_else(|| placements.lanes_of(group).max_by_key(garbage));
             let lane = lane.expect("a drive has lanes");
             let Some(more) = self.collect_now(lane) else {
+                if let Some(slc) = self.slc_in_place_of_host(lane) {
+                    break (lane, slc);
+                }
                 self.wear_out(lane);
                 return None;
             };
             moved += more;
         };
         let sequence = self.core.next_sequence();
-        let opened = Offline::new(&mut self.core).program_now(
-            lane,
-            StreamId::HOST,
-            lpn,
-            sequence,
-            Self::on_mapped(&mut self.path.map),
-        );
+        let on_mapped = Self::on_mapped(&mut self.path.map);
+        let opened = Offline::new(&mut self.core).program_now(lane, stream, lpn, sequence, on_mapped);
         if let Some(promises) = &mut self.path.host.promises {
             promises.on_written_now(lpn, sequence);
         }

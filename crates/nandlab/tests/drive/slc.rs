@@ -4,10 +4,12 @@ use crate::common::{IDLE, MS, US, at, one, request, spec, wait_for_fewer, with_o
 use nandlab::base::geometry::{LaneId, Lpn, SuperblockId};
 use nandlab::base::rng::Stream;
 use nandlab::drive::Drive;
+use nandlab::drive::spec::load;
 use nandlab::flash::reliability::Vth;
 use nandlab::flash::{ShapeId, SuperblockState, VthSpec};
 use nandlab::host::{Op, Oracle};
 use nandlab::sched::{Cause, FlashOp};
+use std::path::Path;
 
 /// 24 blocks of four TLC wordlines: twelve pages, in SLC mode four. A transfer takes 10,240 ns.
 const DRIVE: &str = "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
@@ -183,6 +185,36 @@ fn the_logical_capacity_stays_writable() {
             assert!(stats.slc.folded_space > 0, "no fold for space");
         }
     }
+}
+
+/// 40 blocks of six pages, two in SLC mode, and a static part of 20 blocks. Without those, an open and a free one for GC, and one
+/// of garbage, 17 blocks have 102 pages, and each of the 20 has a valid page at least when the host waits. So 122 logical
+/// pages are the most: more than fit without SLC mode. The drive is filled and overwritten without simulated time too.
+#[test]
+fn the_smallest_drive_is_written_without_time() {
+    let sets = |op| {
+        let more = [
+            "drive.blocks_per_plane=40",
+            "drive.pages_per_block=6",
+            "slc.static='160KiB'",
+            "slc.dynamic=0.0",
+            op,
+        ];
+        [&SLC[1..], &more].concat()
+    };
+    let too_many = sets("drive.op=0.9512").iter().map(|set| (*set).to_owned()).collect::<Vec<_>>();
+    let errors = load(DRIVE, "test.toml", Path::new("."), &too_many).expect_err("123 pages").to_string();
+    assert!(errors.contains("20 free for the SLC cache"), "{errors}");
+    let mut drive = with_oracle(&spec(DRIVE, &sets("drive.op=0.9672")));
+    let logical = u64::from(drive.geometry().logical_units);
+    assert_eq!(logical, 122);
+    let mut stream = Stream::new(1, "pages");
+    (0..logical).for_each(|lpn| _ = drive.write_now(Lpn(lpn as u32)));
+    (0..50 * logical).for_each(|_| _ = drive.write_now(Lpn(stream.below(logical) as u32)));
+    assert!(in_slc_mode(&drive) > 0);
+    check(&drive);
+    (0..4 * logical).for_each(|_| _ = write(&mut drive, stream.below(logical)));
+    check(&drive);
 }
 
 /// Ten cycles in SLC mode wear a block like one of TLC, at endurances of 30,000 and 3,000 cycles.
