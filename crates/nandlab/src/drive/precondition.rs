@@ -6,10 +6,10 @@
 use super::Drive;
 use super::mechanisms::each_mechanism;
 use super::spec::{FillOrder, PreconditionSpec};
-use crate::base::geometry::{LaneId, Lpn, SuperblockId};
+use crate::base::geometry::{LaneId, Lpn};
 use crate::base::rng::Stream;
 use crate::core::{Map, Mechanism, Offline};
-use crate::flash::{DEAD_LPN, ShapeId, SuperblockState};
+use crate::flash::{DEAD_LPN, ShapeId};
 use crate::ftl::StreamId;
 use crate::host::steady_state;
 use crate::probe::Probe;
@@ -244,22 +244,16 @@ impl<P: Probe> Drive<P> {
         self.write_if_room(lpn).expect("a drive that has not failed has room")
     }
 
-    /// The stream in SLC mode, if it can take a unit in a lane that is full without this mode. The smallest drive counts on
-    /// valid units in the static part of its SLC cache ([`StreamSpec::slc`](crate::ftl::streams::StreamSpec::slc)): a superblock
-    /// there that has none is erased, and written again.
+    /// The lane and the stream of a write in SLC mode whose `lane` is full without this mode; under dynamic allocation another
+    /// lane may take it. The smallest drive counts on valid units in the static part of its SLC cache
+    /// ([`StreamSpec::slc`](crate::ftl::streams::StreamSpec::slc)).
     #[cold]
-    fn slc_in_place_of_host(&mut self, lane: LaneId) -> Option<StreamId> {
-        let slc = self.core.streams().slc()?;
-        if !self.core.ftl().has_slc_room(lane) {
-            let is_empty = |&superblock: &SuperblockId| {
-                let of = self.core.superblock(superblock);
-                of.state == SuperblockState::Cached && of.valid == 0
-            };
-            let empty = self.core.geometry().superblock_ids_of(lane).find(is_empty)?;
-            self.core.begin_emptying(empty);
-            Offline::new(&mut self.core).erase_now(empty);
-        }
-        self.core.ftl().has_slc_room(lane).then_some(slc)
+    fn place_in_slc_mode(&self, lane: LaneId) -> Option<(LaneId, StreamId)> {
+        let (slc, ftl) = (self.core.streams().slc()?, self.core.ftl());
+        let lanes = (0..self.core.geometry().lanes).map(LaneId);
+        let others = lanes.filter(|_| !self.core.has_home_lanes());
+        let lane = std::iter::once(lane).chain(others).find(|&lane| ftl.has_slc_room(lane))?;
+        Some((lane, slc))
     }
 
     /// Writes a unit without simulating time. Returns the number of units programmed for this write, GC included. If
@@ -294,8 +288,8 @@ impl<P: Probe> Drive<P> {
             let lane = lane.or_else(|| placements.lanes_of(group).max_by_key(garbage));
             let lane = lane.expect("a drive has lanes");
             let Some(more) = self.collect_now(lane) else {
-                if let Some(slc) = self.slc_in_place_of_host(lane) {
-                    break (lane, slc);
+                if let Some(place) = self.place_in_slc_mode(lane) {
+                    break place;
                 }
                 self.wear_out(lane);
                 return None;

@@ -42,7 +42,8 @@ impl SlcShare {
         // Beyond the static part the host leaves itself a superblock to open without SLC mode.
         let keep = lane.reserve_superblocks + lane.promised_superblocks + u32::from(!is_fixed);
         let keep = keep.saturating_sub(self.fixed.saturating_sub(lane.slc_superblocks));
-        !lane.is_slc_closed && lane.free.len() > keep && lane.slc_superblocks < self.limit(lane)
+        // No other stream of the host may take a superblock of the static part, so it is never closed.
+        (is_fixed || !lane.is_slc_closed) && lane.free.len() > keep && lane.slc_superblocks < self.limit(lane)
     }
 
     /// Whether `stream`, that of the host in SLC mode, can allocate a unit.
@@ -104,11 +105,18 @@ impl Ftl {
     }
 
     /// The superblock of a lane that is folded for room: the oldest one in SLC mode, if the lane has some beyond its
-    /// static part.
+    /// static part; else one without a valid unit, which the host can write again.
     pub fn to_fold(&self, array: &Array, lane: LaneId) -> Option<SuperblockId> {
         let slc = self.slc.as_ref()?;
-        let is_beyond = self.lanes[lane.index()].slc_superblocks > slc.fixed;
-        if is_beyond { self.oldest_cached(array, lane) } else { None }
+        let now = self.lanes[lane.index()].slc_superblocks;
+        if now > slc.fixed {
+            return self.oldest_cached(array, lane);
+        }
+        let is_empty = |id: &SuperblockId| {
+            let of = array.superblock(*id);
+            of.state == SuperblockState::Cached && of.valid == 0
+        };
+        if now > 0 { self.geometry.superblock_ids_of(lane).find(is_empty) } else { None }
     }
 
     /// Free superblocks of a lane that only internal streams, the emergency flush and the host in SLC mode may take.

@@ -106,7 +106,10 @@ impl Losses {
         let is_victim = |id: &&SuperblockId| core.superblock(**id).state == SuperblockState::Victim;
         lpns.extend(suspects.superblocks.iter().filter(is_victim).flat_map(|&id| core.valid_lpns(id)));
         let replaced = self.at_risk.trims.iter().chain(&self.at_risk.destroyed).map(|&(lpn, _)| lpn);
-        suspects.anywhere = replaced.collect();
+        // A torn translation page is no loss, so `destroyed` does not have those that a torn program has destroyed.
+        let is_of_host = |lpn: &Lpn| lpn.0 < core.geometry().logical_units;
+        let torn = flash.torn_units().map(|unit| flash.lpn(unit)).filter(|lpn| !is_of_host(lpn));
+        suspects.anywhere = replaced.chain(torn).filter(|lpn| lpn.0 != DEAD_LPN).collect();
         lpns.extend(&suspects.anywhere);
         lpns.retain(|lpn| lpn.0 != DEAD_LPN);
         suspects

@@ -7,9 +7,9 @@
 //! `host/writes.rs`.
 //!
 //! When no superblock is left to the host in SLC mode, it writes the superblocks of the first shape (`direct`), or waits
-//! until a fold has made room (`fold`). With `direct` the lane stays closed to SLC mode until folds in idle time or above
-//! the watermark have made room: a fold for space alone would let the host write a third of what the fold has just freed,
-//! and so on for every superblock.
+//! until a fold has made room (`fold`). With `direct` the dynamic part of the lane stays closed to SLC mode until folds in idle
+//! time or above the watermark have made room: a fold for space alone would let the host write a third of what the fold has
+//! just freed, and so on for every superblock. A superblock of the static part that is erased is open to the host at once.
 //!
 //! A fold is a background job of the lane: its superblock is the oldest one in SLC mode, whose valid units are moved by
 //! the stream of GC. Reasons, in the order in which they are looked at:
@@ -17,7 +17,8 @@
 //! - *idle*: the host has been idle for `slc.idle_after` (and `gc.idle_after`);
 //! - *full*: more than the share `slc.watermark` of what may be in SLC mode is, or with `fold` all of it. The die serves
 //!   the job with the priority of host writes;
-//! - *space*: the lane is short of space. Such a fold replaces a victim of GC. The static part is left as it is.
+//! - *space*: the lane is short of space. Such a fold replaces a victim of GC. Of the static part only superblocks without a
+//!   valid unit are folded.
 //!
 //! Published drives of this kind and their rates are in `docs/explanation/slc-cache.md`. Deviations: the static part is a
 //! number of superblocks, not certain ones, so that its wear is spread; and data that is read often is folded like other

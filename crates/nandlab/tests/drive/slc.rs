@@ -346,7 +346,7 @@ impl Twin {
         let beyond = slc.saturating_sub(self.fixed) + self.free.saturating_sub(kept);
         let limit = self.fixed + (self.dynamic * beyond as f64 + 1e-9) as u64;
         let is_fixed = slc < self.fixed;
-        !self.is_closed && slc < limit && if is_fixed { self.free > 1 } else { self.free > kept + 1 }
+        slc < limit && if is_fixed { self.free > 1 } else { !self.is_closed && self.free > kept + 1 }
     }
 
     fn write(&mut self, open: &mut [Option<usize>; 3], lpn: u64) -> bool {
