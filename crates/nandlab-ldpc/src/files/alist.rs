@@ -201,7 +201,7 @@ mod tests {
             HAMMING.replacen(from, to, 1)
         };
         for (text, line, message) in [
-            (String::new(), 0, "ends before the numbers of columns and of rows"),
+            (String::new(), 1, "ends before the numbers of columns and of rows"),
             (changed("7 3", "7"), 1, "expected the numbers of columns and of rows, found 1 numbers: [7]"),
             (changed("7 3", "0 3"), 1, "expected the numbers of columns and of rows"),
             (changed("7 3", "seven 3"), 1, "expected a whole number, found \"seven\""),

@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn errors_name_the_line_and_the_remedy() {
         for (text, line, message) in [
-            ("", Some(0), "ends before the line of block columns"),
+            ("", Some(1), "ends before the line of block columns"),
             (
                 "3 2\n",
                 Some(1),
