@@ -460,14 +460,29 @@ impl<'a, P: Probe> Offline<'a, P> {
         );
         core.stage_handle(unit, lpn, Some(stream));
         let is_closed = core.array.program(superblock, index) == core.shape(superblock).units;
+        let mut old = None;
         if lpn.0 != DEAD_LPN {
-            core.ftl.remap(&mut core.array, lpn, unit);
+            old = core.ftl.remap(&mut core.array, lpn, unit);
             on_mapped(lpn);
         }
         if is_closed {
             core.ftl.close(&mut core.array, superblock, core.now);
         }
+        if core.ftl.slc().is_some() {
+            let old = old.map(|old| core.geometry.superblock_of(old));
+            old.into_iter().chain([superblock]).for_each(|superblock| self.erase_if_dead(superblock));
+        }
         opened
+    }
+
+    /// Erases a superblock in SLC mode that has no valid unit, as [`Core::look_if_dead`] does with simulated time.
+    #[inline]
+    fn erase_if_dead(&mut self, superblock: SuperblockId) {
+        let of = self.0.superblock(superblock);
+        if of.state == SuperblockState::Cached && of.valid == 0 {
+            self.0.begin_emptying(superblock);
+            self.erase_now(superblock);
+        }
     }
 
     /// Empties and erases a victim without simulated time. Returns the number of units moved, or `None` if there is no

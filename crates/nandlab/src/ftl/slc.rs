@@ -105,18 +105,11 @@ impl Ftl {
     }
 
     /// The superblock of a lane that is folded for room: the oldest one in SLC mode, if the lane has some beyond its
-    /// static part; else one without a valid unit, which the host can write again.
+    /// static part.
     pub fn to_fold(&self, array: &Array, lane: LaneId) -> Option<SuperblockId> {
         let slc = self.slc.as_ref()?;
-        let now = self.lanes[lane.index()].slc_superblocks;
-        if now > slc.fixed {
-            return self.oldest_cached(array, lane);
-        }
-        let is_empty = |id: &SuperblockId| {
-            let of = array.superblock(*id);
-            of.state == SuperblockState::Cached && of.valid == 0
-        };
-        if now > 0 { self.geometry.superblock_ids_of(lane).find(is_empty) } else { None }
+        let is_beyond = self.lanes[lane.index()].slc_superblocks > slc.fixed;
+        if is_beyond { self.oldest_cached(array, lane) } else { None }
     }
 
     /// Free superblocks of a lane that only internal streams, the emergency flush and the host in SLC mode may take.

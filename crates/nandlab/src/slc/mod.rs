@@ -17,8 +17,7 @@
 //! - *idle*: the host has been idle for `slc.idle_after` (and `gc.idle_after`);
 //! - *full*: more than the share `slc.watermark` of what may be in SLC mode is, or with `fold` all of it. The die serves
 //!   the job with the priority of host writes;
-//! - *space*: the lane is short of space. Such a fold replaces a victim of GC. Of the static part only superblocks without a
-//!   valid unit are folded.
+//! - *space*: the lane is short of space. Such a fold replaces a victim of GC. The static part is left as it is.
 //!
 //! Published drives of this kind and their rates are in `docs/explanation/slc-cache.md`. Deviations: the static part is a
 //! number of superblocks, not certain ones, so that its wear is spread; and data that is read often is folded like other
