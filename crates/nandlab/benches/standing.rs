@@ -148,7 +148,8 @@ const BUDGET_BINDS: Act = ("updates blocked by the budget", |drive| drive.stats(
 
 /// Settings of the 16 GiB drive: plain, with read levels, with a demand map, with LaLDPC, which needs both; with
 /// mapping units of 4 KiB on pages of 16 KiB, one-shot programs of TLC wordlines and superblocks by die, and these with
-/// suspension, or with an SLC cache that each write goes through. Then the drive of examples/combined.toml, with the baselines of its four schemes and with the schemes.
+/// suspension, or with an SLC cache that each write goes through. Then the drive of examples/combined.toml, with the
+/// baselines of its four schemes and with the schemes.
 pub(crate) const SCHEMES: [Scheme; 9] = [
     Scheme { name: PLAIN, than: PLAIN, sets: &[], acts: &[GC] },
     Scheme { name: "read levels", than: PLAIN, sets: &[&OLD], acts: &[GC, HIGHER_LEVELS, RETRIES] },

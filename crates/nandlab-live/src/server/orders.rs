@@ -1,7 +1,8 @@
 //! Orders from outside the protocol, over a Unix socket of their own.
 //!
-//! An order is a line with a word, such as `stat`. A text may follow the word of a mark; a time in nanoseconds follows that of a
-//! cut in recovery, and a placement identifier that of an update of a handle. The answer is a line of JSON: an object with the key `ok` or `error`.
+//! An order is a line with a word, such as `stat`. A text may follow the word of a mark; a time in nanoseconds follows that
+//! of a cut in recovery, and a placement identifier that of an update of a handle. The answer is a line of JSON: an object
+//! with the key `ok` or `error`.
 
 use rustix::buffer::spare_capacity;
 use rustix::fd::OwnedFd;

@@ -616,8 +616,8 @@ impl<P: Probe> Core<P> {
         self.ftl.has_mapping_room(lane) && stream.is_some_and(|stream| self.has_room_beside_job(lane, stream))
     }
 
-    /// Whether a combination page may be written to its `stream` of `lane`. The write must leave the units that a job needs to move
-    /// combination pages, the free superblocks that others may need, and enough garbage for GC.
+    /// Whether a combination page may be written to its `stream` of `lane`. The write must leave the units that a job
+    /// needs to move combination pages, the free superblocks that others may need, and enough garbage for GC.
     pub(crate) fn has_combination_room(&self, lane: LaneId, stream: StreamId) -> bool {
         self.ftl.has_combination_room(lane, stream) && self.has_room_beside_job(lane, stream)
     }

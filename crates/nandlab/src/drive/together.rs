@@ -593,7 +593,8 @@ impl<P: Probe> Drive<P> {
     }
 
     /// Returns the units to be flushed of a drive with a write buffer, in their order: those of records of deallocations,
-    /// then the units of the buffer that are not in flash. If programs under way end (`finishes`), units in such a program are left out.
+    /// then the units of the buffer that are not in flash. If programs under way end (`finishes`), units in such a program
+    /// are left out.
     fn buffered_at_power_loss(&self, finishes: bool, loss: &mut PowerLoss) -> Vec<Dirty> {
         let Some(buffer) = &self.path.host.buffer else { return Vec::new() };
         let unflushed = buffer.unflushed(&self.core);

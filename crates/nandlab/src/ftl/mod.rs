@@ -297,8 +297,8 @@ impl Ftl {
 
     /// At power failure, takes back the units allocated to programs that will never begin, in the streams to which the
     /// flush writes: dirty units to the host's, lines of the VSM to that of combination pages ([`Writer::Internal`]),
-    /// and the copies of GC to that of GC. `programmed` returns the number of units of a superblock, the first ones, that will have been
-    /// programmed or skipped.
+    /// and the copies of GC to that of GC. `programmed` returns the number of units of a superblock, the first ones, that
+    /// will have been programmed or skipped.
     pub fn take_back_queued(&mut self, programmed: impl Fn(SuperblockId) -> u32) {
         let streams = &self.streams;
         let is_written = |&stream: &StreamId| {

@@ -87,8 +87,8 @@ impl Migration {
 impl Migration {
     /// Returns the stream to which the units of a victim are copied back. `None`: the units are moved off-chip, because
     /// the job is a refresh or a reclaim, the victim has the highest number of copybacks, or holds translation or
-    /// combination pages or data of a persistently isolated placement handle, the policy chooses off-chip, the erase would gain nothing after copybacks, or the lane has no
-    /// room for copybacks. `buffer` returns the utilisation of the write buffer ([`VictimView::buffer`]).
+    /// combination pages or data of a persistently isolated placement handle, the policy chooses off-chip, the erase
+    /// would gain nothing after copybacks, or the lane has no room for copybacks. `buffer` returns the utilisation of the write buffer ([`VictimView::buffer`]).
     #[inline(never)]
     pub(crate) fn copyback_stream<P: Probe>(
         &mut self,

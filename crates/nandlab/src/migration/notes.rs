@@ -4,8 +4,8 @@ use super::MigrationStats;
 use crate::base::note::Note;
 use crate::base::words::{count, several};
 
-/// A policy with copybacks copied no unit back, although GC and folding emptied `victims` superblocks. `most`: the highest number of
-/// copybacks in a row that the limit allows; for each of them a lane reserves an open superblock.
+/// A policy with copybacks copied no unit back, although GC and folding emptied `victims` superblocks. `most`: the
+/// highest number of copybacks in a row that the limit allows; for each of them a lane reserves an open superblock.
 pub(crate) fn no_copybacks(stats: &MigrationStats, policy: &str, most: u8, victims: u64) -> Option<Note> {
     if policy == "off-chip" || victims == 0 || stats.copybacks() > 0 {
         return None;

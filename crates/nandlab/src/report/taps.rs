@@ -140,8 +140,8 @@ impl std::fmt::Debug for Taps {
     }
 }
 
-/// Methods that pass their event on to every observer of the set, to the further observers if the flag says so. The values of the event are moved into the call of the
-/// further observers, so that without them no value has to be in memory.
+/// Methods that pass their event on to every observer of the set, to the further observers if the flag says so. The values
+/// of the event are moved into the call of the further observers, so that without them no value has to be in memory.
 macro_rules! pass_on {
     ($told:ident; $($method:ident($($name:ident: $kind:ty),*);)+) => {$(
         #[inline]

@@ -223,36 +223,35 @@ impl Log {
         let (is_read, is_retry) = (kind == FlashOp::Read, operation.tries > 0);
         let part = |own: Own| if is_retry { Own::Retry as u8 } else { own as u8 };
         let mut at = operation.ended;
+        // The latest of the phases not looked at yet, and the wait after it.
+        let phase = |path: &mut Path, at: &mut u64, number: usize, wait: Own| {
+            let (from, to) = operation.phases[number];
+            path.own((to, *at), wait);
+            let stretch = (from, to.min(*at));
+            *at = from.min(*at);
+            stretch
+        };
         if operation.has_phase(DECODE) {
-            let (from, to) = operation.phases[DECODE];
-            path.own((to, at), Own::Other);
-            path.add((from, to.min(at)), part(Own::Decode), of);
-            at = from.min(at);
+            let stretch = phase(path, &mut at, DECODE, Own::Other);
+            path.add(stretch, part(Own::Decode), of);
         }
         if operation.has_phase(OUT) {
-            let (from, to) = operation.phases[OUT];
-            path.own((to, at), Own::Decoder);
-            path.add((from, to.min(at)), part(Own::Transfer), of);
-            at = from.min(at);
+            let stretch = phase(path, &mut at, OUT, Own::Decoder);
+            path.add(stretch, part(Own::Transfer), of);
         }
         if operation.has_phase(ARRAY) {
-            let (from, to) = operation.phases[ARRAY];
+            let stretch = phase(path, &mut at, ARRAY, if is_read { Own::Bus } else { Own::Other });
             if is_read {
-                path.own((to, at), Own::Bus);
-                path.add((from, to.min(at)), part(Own::Sense), of);
+                path.add(stretch, part(Own::Sense), of);
             } else {
-                path.own((to, at), Own::Other);
                 let is_own = operation.request == path.request;
                 let program = if is_own { Own::Program as u8 } else { of_kind };
-                self.array(path, operation, (from, to.min(at)), program);
+                self.array(path, operation, stretch, program);
             }
-            at = from.min(at);
         }
         if operation.has_phase(COMMAND) {
-            let (from, to) = operation.phases[COMMAND];
-            path.own((to, at), Own::Other);
-            path.add((from, to.min(at)), part(Own::Transfer), of);
-            at = from.min(at);
+            let stretch = phase(path, &mut at, COMMAND, Own::Other);
+            path.add(stretch, part(Own::Transfer), of);
         }
         path.own((issued, at), Own::Bus);
     }
