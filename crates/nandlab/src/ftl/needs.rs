@@ -30,15 +30,13 @@ pub struct Need {
     pub free: u64,
     /// The largest number of valid units that the mechanism adds to those of the host.
     pub valid_units: u64,
-    /// The least number of valid units that the `free` superblocks hold when the host waits although they are in use.
-    pub held_units: u64,
 }
 
 impl Need {
     /// The need of a mechanism named `name` in results and `what` in errors, for `open` open superblocks and `free`
     /// free ones.
     pub fn new(name: &'static str, what: &'static str, open: u64, free: u64) -> Self {
-        Self { name, what, open, free, valid_units: 0, held_units: 0 }
+        Self { name, what, open, free, valid_units: 0 }
     }
 }
 
@@ -122,7 +120,6 @@ impl SuperblockNeeds {
                     sum.open += need.open;
                     sum.free += need.free;
                     sum.valid_units += need.valid_units;
-                    sum.held_units += need.held_units;
                 }
                 None => by.push(need),
             }
@@ -175,16 +172,9 @@ impl SuperblockNeeds {
         self.job
     }
 
-    /// The largest number of valid units of a lane beside those in superblocks that the mechanisms need: those of the host
-    /// and the translation pages.
+    /// The largest number of valid units of a lane: those of the host and the translation pages.
     pub fn valid_units(&self) -> u64 {
-        let valid = self.host_units + self.by.iter().map(|need| need.valid_units).sum::<u64>();
-        valid.saturating_sub(self.held_units())
-    }
-
-    /// The least number of valid units in superblocks that the mechanisms need, when the host waits.
-    pub fn held_units(&self) -> u64 {
-        self.by.iter().map(|need| need.held_units).sum()
+        self.host_units + self.by.iter().map(|need| need.valid_units).sum::<u64>()
     }
 
     /// The room of a lane of `superblocks` superblocks for valid units and garbage: its units without those of the open

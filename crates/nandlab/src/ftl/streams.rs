@@ -207,10 +207,12 @@ impl StreamSpec {
     /// The stream of the host in SLC mode, to which the other streams of the host leave `free` superblocks. Its open
     /// superblock has units left only while no write of the host waits, and is folded when it has none. A translation
     /// page may wait meanwhile (`has_map`): then the open superblock is a need, unless it is one of the `free` ones.
+    ///
+    /// A write that waits finds at least one valid unit in each of the `free` superblocks, because a full superblock
+    /// without valid units is erased. The need does not count on these units: after an emergency flush a lane may have
+    /// as many valid units outside its static part.
     pub fn slc(free: u64, has_map: bool) -> Self {
         let need = Need::new("slc", "the SLC cache", u64::from(has_map && free == 0), free);
-        // Without a valid unit a full superblock is erased, and the host writes it again.
-        let need = Need { held_units: free, ..need };
         Self::new(SLC, Writer::Slc, need).marked(SLC)
     }
 

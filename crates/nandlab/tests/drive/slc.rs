@@ -187,9 +187,9 @@ fn the_logical_capacity_stays_writable() {
     }
 }
 
-/// 40 blocks of six pages, two in SLC mode, and a static part of 20 blocks. Without those, an open and a free one for GC, and one
-/// of garbage, 17 blocks have 102 pages, and each of the 20 has a valid page at least when the host waits. So 122 logical
-/// pages are the most: more than fit without SLC mode. The drive is filled and overwritten without simulated time too.
+/// 40 blocks of six pages, two in SLC mode, and a static part of 20 blocks. Without those, an open and a free one for GC,
+/// and one of garbage, 17 blocks have the 102 logical pages that are the most. The drive is filled and overwritten without
+/// simulated time too.
 #[test]
 fn the_smallest_drive_is_written_without_time() {
     let sets = |op| {
@@ -202,12 +202,12 @@ fn the_smallest_drive_is_written_without_time() {
         ];
         [&SLC[1..], &more].concat()
     };
-    let too_many = sets("drive.op=0.9512").iter().map(|set| (*set).to_owned()).collect::<Vec<_>>();
-    let errors = load(DRIVE, "test.toml", Path::new("."), &too_many).expect_err("123 pages").to_string();
+    let too_many = sets("drive.op=1.3188").iter().map(|set| (*set).to_owned()).collect::<Vec<_>>();
+    let errors = load(DRIVE, "test.toml", Path::new("."), &too_many).expect_err("103 pages").to_string();
     assert!(errors.contains("20 free for the SLC cache"), "{errors}");
-    let mut drive = with_oracle(&spec(DRIVE, &sets("drive.op=0.9672")));
+    let mut drive = with_oracle(&spec(DRIVE, &sets("drive.op=1.3415")));
     let logical = u64::from(drive.geometry().logical_units);
-    assert_eq!(logical, 122);
+    assert_eq!(logical, 102);
     let mut stream = Stream::new(1, "pages");
     (0..logical).for_each(|lpn| _ = drive.write_now(Lpn(lpn as u32)));
     (0..50 * logical).for_each(|_| _ = drive.write_now(Lpn(stream.below(logical) as u32)));
