@@ -380,19 +380,51 @@ def test_a_spike_is_explained_by_keyboard(page, served):
     assert page.evaluate("document.activeElement.id") == "h-explained"
 
 
-def test_axe_finds_nothing_serious(page, served):
+def serious(page):
+    """What axe finds on a page."""
     axe = pytest.importorskip(
         "axe_playwright_python", reason="browser tests: the package axe-playwright-python is missing"
     )
-    page.wait_for_selector("[data-path]", state="attached")
     script = (Path(axe.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
     # The policy of the page lets no script of others in.
     page.evaluate(script)
-    found = page.evaluate(
+    return page.evaluate(
         """() => axe.run(document, { resultTypes: ["violations"] }).then(found => found.violations
         .map(one => [one.id, ...one.nodes.slice(0, 3).map(node => node.html)]))"""
     )
-    assert found == []
+
+
+def test_axe_finds_nothing_serious(page, served):
+    page.wait_for_selector("[data-path]", state="attached")
+    assert serious(page) == []
+
+
+def test_a_drive_with_an_slc_cache_shows_it(browser, tmp_path):
+    plain = ("cache.size=0B", "cache.flush_to=flash", "capacitor.capacitance=0F", "drive.cell=tlc", "slc.dynamic=1.0")
+    with window(tmp_path, *(word for one in plain for word in ("--set", one))) as own:
+        client = Client(own.drive.path)
+        for number in range(40):
+            client.write(number * 4096, bytes([number + 1]) * 4096)
+        shown = own.snapshot(lambda one: one["state"]["slc"]["cached"] == 40)
+        slc = shown["state"]["slc"]
+        # Four lanes, of which each has written two superblocks of five pages of 16 in SLC mode.
+        assert (slc["direct"], slc["blocks"], slc["folded"]) == (0, 8, {"idle": 0, "full": 0, "space": 0})
+        assert slc["blocks_max"] >= 8
+        points = shown["minute"]["points"]
+        assert sum(point["slc"]["cached"] for point in points) <= 40
+        assert points[-1]["slc"]["blocks"] == 8
+        text = own.ask("/metrics")[2]
+        assert 'nandlab_slc_host_units_total{mode="slc"} 40\n' in text
+        assert "nandlab_slc_superblocks 8\n" in text
+        page = browser.new_page(viewport={"width": 390, "height": 900})
+        page.goto(own.url)
+        page.wait_for_selector("#slc-now meter")
+        assert page.is_visible("#s-slc")
+        assert "8 superblocks in SLC mode" in page.text_content("#slc-now")
+        assert page.locator("#slc-written svg, #slc-blocks svg").count() >= 2
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert serious(page) == []
+        page.close()
 
 
 def test_a_drive_with_handles_shows_them(tmp_path):

@@ -29,6 +29,10 @@ struct Point {
     latency: [Bins; 2],
     /// Pages programmed and copied back, by name of the cause.
     programmed: Map<String, Value>,
+    /// Units that the host wrote in SLC mode, and without it.
+    slc_written: [u64; 2],
+    /// Superblocks in SLC mode at the end; `None` without this mode.
+    slc_blocks: Option<u64>,
     /// What the requests of this time waited for.
     parts: Parts,
     /// The slowest request, by its number in `explained`, with its latency.
@@ -45,6 +49,8 @@ impl Point {
             let sum = self.programmed.get(cause).and_then(Value::as_u64).unwrap_or(0);
             self.programmed.insert(cause.clone(), (sum + pages.as_u64().unwrap_or(0)).into());
         }
+        self.slc_written.iter_mut().zip(next.slc_written).for_each(|(sum, units)| *sum += units);
+        self.slc_blocks = next.slc_blocks;
         self.parts.0.iter_mut().zip(next.parts.0).for_each(|(sum, ns)| *sum += ns);
         if next.slowest.map(|(_, ns)| ns) > self.slowest.map(|(_, ns)| ns) {
             self.slowest = next.slowest;
@@ -58,6 +64,10 @@ impl Point {
             "read": self.latency[0].to_json(),
             "write": self.latency[1].to_json(),
             "programmed": self.programmed,
+            "slc": self.slc_blocks.map(|blocks| {
+                let [cached, direct] = self.slc_written;
+                json!({ "cached": cached, "direct": direct, "blocks": blocks })
+            }),
             "slowest": self.slowest.map(|(id, ns)| json!({ "id": id, "us": ns as f64 * 1e-3 })),
         })
     }
@@ -137,6 +147,10 @@ impl History {
                 programmed.insert(cause.clone(), (sum + new).into());
             }
         }
+        let slc_written = ["/slc/cached", "/slc/direct"].map(|path| {
+            let now = number(&snapshot.state, path);
+            (now - before.map_or(now, |before| number(&before.state, path))).max(0.0) as u64
+        });
         let mut parts = snapshot.parts;
         let old = before.map_or(snapshot.parts, |before| before.parts);
         parts.0.iter_mut().zip(old.0).for_each(|(new, old)| *new = new.saturating_sub(old));
@@ -147,6 +161,8 @@ impl History {
             took_s: snapshot.at.saturating_sub(since).seconds(),
             latency: snapshot.latency.clone(),
             programmed,
+            slc_written,
+            slc_blocks: snapshot.state.pointer("/slc/blocks").and_then(Value::as_u64),
             parts,
             slowest,
         }

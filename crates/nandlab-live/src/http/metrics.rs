@@ -117,6 +117,15 @@ pub(super) fn metrics(history: &History) -> String {
         text.each("dies", "state", state, "/dies");
         text.family("superblocks", "gauge", "", "Superblocks by state.");
         text.each("superblocks", "state", state, "/superblocks");
+        if state.pointer("/slc").is_some_and(Value::is_object) {
+            text.family("slc_host_units", "counter", "units", "Units that the host wrote, by mode.");
+            for (mode, path) in [("slc", "/slc/cached"), ("native", "/slc/direct")] {
+                text.sample("slc_host_units_total", &format!("mode=\"{mode}\""), number(state, path));
+            }
+            text.family("slc_folded_units", "counter", "units", "Units folded, by reason.");
+            text.each("slc_folded_units_total", "reason", state, "/slc/folded");
+            text.gauge("slc_superblocks", "", "Superblocks in SLC mode.", number(state, "/slc/blocks"));
+        }
         text.family("pe_cycles", "gauge", "", "P/E cycles of the superblocks.");
         text.by("pe_cycles", "of", &["min", "mean", "max"], state, |of| format!("/pe_cycles/{of}"));
         text.gauge("background_jobs", "", "Lanes with a background job.", number(state, "/jobs"));

@@ -7,7 +7,7 @@ use nandlab::flash::SuperblockState;
 use nandlab::host::Op;
 use nandlab::report::{Explainer, smart};
 use nandlab::sched::{Cause, FlashOp};
-use nandlab_base::base::ids::DieId;
+use nandlab_base::base::ids::{DieId, LaneId};
 use serde_json::{Map, Value, json};
 
 impl Simulated {
@@ -129,6 +129,20 @@ impl Simulated {
             }
             sum
         });
+        let slc = drive.ftl().slc().is_some().then(|| {
+            let lanes = (0..drive.ftl().lanes.len() as u32).map(LaneId);
+            json!({
+                "blocks": drive.ftl().lanes.iter().map(|lane| lane.slc_superblocks).sum::<u32>(),
+                "blocks_max": lanes.map(|lane| drive.ftl().slc_limit(lane)).sum::<u32>(),
+                "cached": stats.slc.cached,
+                "direct": stats.slc.direct,
+                "folded": {
+                    "idle": stats.slc.folded_idle,
+                    "full": stats.slc.folded_full,
+                    "space": stats.slc.folded_space,
+                },
+            })
+        });
         json!({
             "power": if self.is_off { "off" } else { "on" },
             "simulated_s": drive.now().seconds(),
@@ -149,6 +163,7 @@ impl Simulated {
             "buffer": units(drive.buffer_units()),
             "cache": units(drive.cache_units()),
             "dirty": units(drive.dirty_units()),
+            "slc": slc,
             "capacitor": capacitor,
             "levels": levels,
             "retries": stats.ecc.retries,

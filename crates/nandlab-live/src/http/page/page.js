@@ -242,6 +242,15 @@ function show() {
   const latency = (of, key) => points.map((point) => point[of].count ? point[of][key] : 0);
   chart("latency", "Latency", [["read p50", "blue", latency("read", "p50")], ["read p99", "teal", latency("read", "p99")], ["read p99.9", "violet", latency("read", "p999"), "4 3"], ["write p50", "rose", latency("write", "p50")], ["write p99", "orange", latency("write", "p99")], ["write p99.9", "brown", latency("write", "p999"), "4 3"]], { log: true, format: micros });
   spikes();
+  const slc = shown.state.slc;
+  byId("s-slc").hidden = !slc;
+  if (slc) {
+    const written = (mode) => points.map((point) => point.slc && point.took_s > 0 ? point.slc[mode] * shown.state.unit_bytes / 1e6 / point.took_s : 0);
+    chart("slc-written", "Host writes by mode, MB/s", [["SLC mode", "blue", written("cached")], ["without SLC mode", "orange", written("direct")]], { stacked: true });
+    chart("slc-blocks", "Superblocks in SLC mode", [["superblocks in SLC mode", "teal", points.map((point) => point.slc?.blocks ?? 0)]], { format: count });
+    const text = `${count(slc.blocks)} superblocks in SLC mode, further ones open up to ${count(slc.blocks_max)}`;
+    put("slc-now", make("p", {}, text), make("meter", { min: 0, max: Math.max(slc.blocks, slc.blocks_max, 1), value: slc.blocks, "aria-label": text }), make("p", { class: "hint" }, `Units folded in idle time ${count(slc.folded.idle)}, because the cache was full ${count(slc.folded.full)}, for space ${count(slc.folded.space)}`));
+  }
   chart("waf", "Pages programmed by cause", Object.entries(CAUSES).filter(([cause]) => points.some((point) => point.programmed[cause])).map(([cause, [name, paint]]) => [name, paint, points.map((point) => point.programmed[cause] ?? 0)]), { stacked: true });
   const parts = Object.entries(shown[range].parts_ns).sort((one, other) => other[1] - one[1]);
   const total = parts.reduce((sum, part) => sum + part[1], 0);
