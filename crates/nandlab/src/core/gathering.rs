@@ -251,7 +251,7 @@ impl<P: Probe> Core<P> {
     }
 
     /// The host waits until one of `units` is programmed. If all of these gather in the write buffer, no program is under
-    /// way that the host could wait for: closes the programming unit that has gathered for the longest time.
+    /// way that the host could wait for: closes the one of their programming units that has gathered for the longest time.
     #[inline]
     pub(crate) fn close_if_all_gather(&mut self, units: u32) {
         if units > 0 && self.gathering.buffered == units {
@@ -259,11 +259,12 @@ impl<P: Probe> Core<P> {
         }
     }
 
-    /// Closes the programming unit that has gathered for the longest time in a stream of the host.
+    /// Closes the programming unit with units of the write buffer that has gathered for the longest time in a stream of the
+    /// host. Others are closed at the end of the event.
     #[cold]
     fn close_oldest_program(&mut self) {
         let age = |&(lane, stream): &(LaneId, StreamId)| {
-            let open = self.gathering.open(lane, stream);
+            let open = self.gathering.open(lane, stream).filter(|program| program.buffered > 0);
             open.map_or(u64::MAX, |program| self.pool[program.first].order)
         };
         let hosts = |lane| self.ftl.streams.hosts().iter().map(move |&stream| (lane, stream));

@@ -9,7 +9,8 @@
 //! - the invalid units of superblocks that had been open or partly emptied at an earlier power loss (`twins`): only these may
 //!   have the same write as a valid unit of another superblock,
 //! - the invalid units of all superblocks, for the LPNs concerned, if a TRIM was not durable, a torn program has destroyed
-//!   units programmed before it, or a partial unit has no whole unit yet.
+//!   units programmed before it, a partial unit has no whole unit yet, or a dropped or torn program replaced a unit of a
+//!   victim that a copyback may have copied when it was invalid already.
 //!
 //! This holds unless units are unmapped or moved without an erase, as refresh does: with refresh, and when power may fail
 //! again during the recovery, the simulation looks at all units. Builds with debug assertions compare both results.
@@ -110,6 +111,15 @@ impl Losses {
         let is_of_host = |lpn: &Lpn| lpn.0 < core.geometry().logical_units;
         let torn = flash.torn_units().map(|unit| flash.lpn(unit)).filter(|lpn| !is_of_host(lpn));
         suspects.anywhere = replaced.chain(torn).filter(|lpn| lpn.0 != DEAD_LPN).collect();
+        // A copyback copies the invalid units of its pages too. If the program that replaced such a unit has not ended, the
+        // victim still has it, and its copy may be in a superblock that has become full.
+        let streams = core.streams();
+        if streams.ids().any(|stream| streams.spec(stream).copybacks() > 0) {
+            let victims = suspects.superblocks.iter().filter(is_victim);
+            let units =
+                victims.flat_map(|&id| core.programmed_units(id)).filter(|&unit| !core.ftl().is_valid(unit));
+            suspects.anywhere.extend(units.map(|unit| flash.lpn(unit)).filter(|lpn| lpn.0 != DEAD_LPN));
+        }
         lpns.extend(&suspects.anywhere);
         lpns.retain(|lpn| lpn.0 != DEAD_LPN);
         suspects

@@ -63,6 +63,17 @@ fn first_and_cuts(cuts: u64) -> (u64, u64) {
     (seed.unwrap_or(0), asked.or(seed.map(|_| 1)).unwrap_or(cuts))
 }
 
+/// Runs that the campaign has found, with the plans of their seeds at that time:
+///
+/// - a page copied back with a unit that a dropped program had replaced, into a superblock that became full before the cut;
+/// - a unit that waits for room in the write buffer while a FUA write gathers in another lane.
+#[test]
+fn runs_that_failed_once_do_not_fail() {
+    for seed in [6644, 1_000_013_330] {
+        crash(&Plan::placed(seed), CUTS, &mut Honest);
+    }
+}
+
 #[test]
 fn acknowledged_writes_within_the_budget_survive() {
     let (first, cuts) = first_and_cuts(4000);
