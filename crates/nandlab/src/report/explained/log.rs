@@ -167,7 +167,7 @@ const CROWD: usize = HELD - 1;
 /// them, so no hold has to be looked at. Parts get their places in the order in which they appear.
 pub(super) type Held = [u64; HELD];
 
-/// The most holds of a wait that is such a difference: with many more, a path ends at a limit.
+/// The most holds of a wait that is such a difference: a path that looks at many more ends at a limit, so they are counted.
 const HOLDS_MAX: u32 = 1024;
 
 /// A die, or the planes of a die that read at their own times.
@@ -326,7 +326,7 @@ impl Log {
         for place in 0..HELD {
             to[place] = to[place].wrapping_add(at_last[place].wrapping_sub(at_first[place]));
         }
-        // The last hold before the operation was issued, and without it the one under way when it was queued.
+        // With the last hold before the operation was issued, and without what came before it was queued.
         let (end, slot) = (last.end.min(issued), usize::from(last.slot) % HELD);
         to[slot] = to[slot].wrapping_add(end - last.start);
         to[KEPT] = to[KEPT].wrapping_add(issued - end);

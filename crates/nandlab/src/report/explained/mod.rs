@@ -342,6 +342,9 @@ impl Explainer {
         }
         if latency_ns >= self.slow_from {
             self.keep(done, latency_ns, left - request.arrival.ns());
+        } else {
+            // It was slow enough when the drive had done it, but slower ones have completed since.
+            self.path.steps = None;
         }
         let sums = &mut self.totals[request.op as usize].sums;
         sums.requests += 1;
