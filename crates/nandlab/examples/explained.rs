@@ -1,5 +1,5 @@
 //! What explaining requests costs: plays requests of 4 KiB at a queue depth of 32 on a drive whose events go to an observer
-//! that does nothing, as those of a live drive go to the observer that keeps its data.
+//! that does nothing, as those of a live drive go to the observer that keeps its data. GC runs with the writes.
 //!
 //! `explained none|apart|member reads|writes REQUESTS`: without an explainer, with one among the further observers, or with
 //! that of the set. callgrind counts the instructions: those of twice as many requests, less those of the requests, are without
@@ -43,12 +43,16 @@ fn main() {
         "member" => taps.explaining(Explainer::new(3)),
         _ => panic!("{how} is unknown"),
     };
-    let text = "[drive]\nchannels = 4\nchips_per_channel = 2\nblocks_per_plane = 64\npages_per_block = 256\nop = 0.28\n\
-                page_size = \"4KiB\"\nendurance = 1_000_000\n[power]\ncut_at = \"1000000 s\"\n";
+    // The drive of `make bench-live`, with the power-loss model that a live drive has.
+    let text = "seed = 1\n[drive]\nchannels = 2\nchips_per_channel = 2\ndies_per_chip = 1\nplanes_per_die = 2\n\
+                pages_per_block = 128\npage_size = '4KiB'\ncell = 'slc'\ncapacity = '400MiB'\nendurance = 1000000\n\
+                [timing]\nread = '50us'\nprogram = '300us'\nerase = '1ms'\n\
+                [precondition]\nused = 0.8\nvalid = 0.9\n[power]\ncut_at = '1000000 s'\n";
     let loaded = spec::load(text, "explained", Path::new("."), &[]).unwrap_or_else(|e| panic!("{e}"));
     let mut drive = Drive::with_probe(&loaded.spec, taps);
     let op = if what == "reads" { Op::Read } else { Op::Write };
-    let units = drive.geometry().logical_bytes() / 4096 / 4;
+    drive.precondition(&mut |_| true);
+    let units = (256 << 20) / 4096;
     let mut stream = Stream::new(1, "explained");
     let submit = |drive: &mut Drive<Taps>, op, unit| {
         while drive.outstanding() >= 32 {

@@ -3,8 +3,8 @@
 //! A drive is compiled once for each type of its probe. Product code has two: `NoProbe` and [`Taps`]. A further observer
 //! implements [`Probe`] and is added to the set ([`Taps::with`]), so the drive is not compiled again for it.
 //!
-//! An event goes to the oracle first, then to the timeline and to the explainer, then to the further observers in the order
-//! in which they were added. Oracle, timeline and explainer are called directly, the others dynamically. In a set that is no
+//! An event goes to the oracle first, then to the explainer and to the timeline, then to the further observers in the order
+//! in which they were added. Oracle, explainer and timeline are called directly, the others dynamically. In a set that is no
 //! more than an oracle, an event costs one check of a flag besides the call of the oracle. Most events say how the drive
 //! works; the further observers get them only if one of them sees them ([`Probe::sees_work`]).
 
@@ -27,8 +27,11 @@ pub struct Taps {
     timeline: Option<Timeline>,
     explainer: Option<Explainer>,
     others: Vec<Box<dyn Probe>>,
-    /// Whether the set has observers besides the oracle.
+    /// Whether the set has observers besides the oracle, and whether it has any besides oracle and explainer: those of
+    /// how the drive works, and all.
     has_more: bool,
+    rest_sees_work: bool,
+    has_rest: bool,
     /// Whether there are further observers, and whether one of them sees how the drive works.
     has_others: bool,
     others_see_work: bool,
@@ -46,7 +49,9 @@ impl Taps {
         if let Some(timeline) = &timeline {
             taps.answer_for(timeline);
         }
-        Self { has_more: timeline.is_some(), oracle, timeline, ..taps }
+        let has_timeline = timeline.is_some();
+        let (has_more, rest_sees_work, has_rest) = (has_timeline, has_timeline, has_timeline);
+        Self { has_more, rest_sees_work, has_rest, oracle, timeline, ..taps }
     }
 
     /// The set with an explainer.
@@ -63,6 +68,8 @@ impl Taps {
     pub fn with(mut self, observer: impl Probe) -> Self {
         self.answer_for(&observer);
         self.others_see_work |= observer.sees_work();
+        self.rest_sees_work |= self.others_see_work;
+        self.has_rest = true;
         self.others.push(Box::new(observer));
         (self.has_more, self.has_others) = (true, true);
         self
@@ -140,24 +147,27 @@ impl std::fmt::Debug for Taps {
     }
 }
 
-/// Methods that pass their event on to every observer of the set, to the further observers if the flag says so. The values
+/// Methods that pass their event on to every observer of the set. The first flag says whether it may have any besides
+/// oracle and explainer, the second one whether the further observers are told. The values
 /// of the event are moved into the call of the further observers, so that without them no value has to be in memory.
 macro_rules! pass_on {
-    ($told:ident; $($method:ident($($name:ident: $kind:ty),*);)+) => {$(
+    ($rest:ident, $told:ident; $($method:ident($($name:ident: $kind:ty),*);)+) => {$(
         #[inline]
         fn $method(&mut self, $($name: $kind),*) {
             if let Some(oracle) = &mut self.oracle {
                 oracle.$method($($name),*);
             }
             if self.has_more {
-                if let Some(timeline) = &mut self.timeline {
-                    timeline.$method($($name),*);
-                }
                 if let Some(explainer) = &mut self.explainer {
                     explainer.$method($($name),*);
                 }
-                if self.$told {
-                    self.tell(move |observer| observer.$method($($name),*));
+                if self.$rest {
+                    if let Some(timeline) = &mut self.timeline {
+                        timeline.$method($($name),*);
+                    }
+                    if self.$told {
+                        self.tell(move |observer| observer.$method($($name),*));
+                    }
                 }
             }
         }
@@ -171,7 +181,7 @@ impl Watcher for Taps {
     }
 
     pass_on! {
-        others_see_work;
+        rest_sees_work, others_see_work;
         on_issue(now: Time, die: DieId, transaction: &Transaction);
         on_joined(now: Time, die: DieId, first: &Transaction, transaction: &Transaction);
         on_phase(start: Time, end: Time, die: DieId, channel: u32, phase: Phase, transaction: &Transaction);
@@ -198,7 +208,7 @@ impl Probe for Taps {
     }
 
     pass_on! {
-        others_see_work;
+        rest_sees_work, others_see_work;
         on_reached(now: Time, slot: RequestId);
         on_begun(now: Time, slot: RequestId);
         on_done(now: Time, slot: RequestId);
@@ -211,7 +221,7 @@ impl Probe for Taps {
     }
 
     pass_on! {
-        has_others;
+        has_rest, has_others;
         on_submitted(slot: RequestId, id: u64, request: &Request, operations: u64);
         on_results(operations: u64);
         on_write_admitted(request: Option<RequestId>, lpn: Lpn, sequence: u64);

@@ -35,6 +35,8 @@ pub(super) const DECODE: usize = 3;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Operation {
     pub(super) number: u64,
+    /// [`Transaction::order`]; `u64::MAX` for an access to DRAM.
+    order: u64,
     pub(super) queued: u64,
     pub(super) issued: u64,
     pub(super) ended: u64,
@@ -43,9 +45,11 @@ pub(super) struct Operation {
     pub(super) request: u64,
     /// The number of its last hold of the die.
     pub(super) hold: u64,
-    /// The last holds of its die and of its station before it was issued ([`Station::last`]).
-    pub(super) before: [u64; 2],
-    pub(super) station: u32,
+    /// The last hold of its die when it was queued ([`Station::last`]).
+    since: u64,
+    /// The last holds of its die and of its station before it was issued.
+    before: [u64; 2],
+    station: u32,
     pub(super) die: u32,
     pub(super) lpn: u32,
     /// `None` for an access to DRAM.
@@ -54,7 +58,8 @@ pub(super) struct Operation {
     pub(super) tries: u8,
     /// By bit which phases have a time.
     pub(super) seen: u8,
-    /// Command or transfer in, array operation, transfer out, decoding, as far as they are `seen`.
+    /// Command or transfer in, array operation, transfer out, decoding, as far as they are `seen`. Only those of
+    /// operations for the host or for the write cache are parts.
     pub(super) phases: [Stretch; 4],
 }
 
@@ -62,12 +67,14 @@ impl Operation {
     /// An operation that has no number yet, and has neither been issued nor ended.
     const NONE: Self = Self {
         number: u64::MAX,
+        order: u64::MAX,
         queued: 0,
         issued: u64::MAX,
         ended: u64::MAX,
         trigger: Trigger::UNKNOWN,
         request: NOBODY,
         hold: u64::MAX,
+        since: 0,
         before: [0; 2],
         station: 0,
         die: 0,
@@ -93,6 +100,16 @@ impl Operation {
         self.seen |= 1 << number;
     }
 
+    /// The array operation, or what is left of it after a suspension.
+    #[inline(always)]
+    fn set_array(&mut self, (start, end): Stretch) {
+        if !self.has_phase(ARRAY) {
+            self.phases[ARRAY].0 = start;
+            self.seen |= 1 << ARRAY;
+        }
+        self.phases[ARRAY].1 = end;
+    }
+
     #[inline(always)]
     pub(super) fn has_phase(&self, number: usize) -> bool {
         self.seen & 1 << number != 0
@@ -114,9 +131,13 @@ pub(super) struct Hold {
     pub(super) request: u64,
     pub(super) die: u32,
     pub(super) lpn: u32,
+    /// How many holds the station had before.
+    nth: u32,
     /// The number of the part to which the wait for it belongs: that of the operation, or [`Own::Suspend`] while the die
     /// gets ready for reads.
     pub(super) part: u8,
+    /// The place of the part in [`Held`].
+    slot: u8,
 }
 
 impl Hold {
@@ -129,20 +150,67 @@ impl Hold {
         request: NOBODY,
         die: 0,
         lpn: 0,
+        nth: 0,
         part: 0,
+        slot: 0,
     };
 }
 
+/// Number of times in [`Held`].
+pub(super) const HELD: usize = 8;
+
+/// The place of the times for which nothing held a station, and that of the parts that have no place of their own.
+const KEPT: usize = 0;
+const CROWD: usize = HELD - 1;
+
+/// The times for which a station has been held so far, by part: what an operation waited for is the difference of two of
+/// them, so no hold has to be looked at. Parts get their places in the order in which they appear.
+pub(super) type Held = [u64; HELD];
+
+/// The most holds of a wait that is such a difference: a path that looks at many more ends at a limit, so they are counted.
+const HOLDS_MAX: u32 = 1024;
+
 /// A die, or the planes of a die that read at their own times.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Station {
     /// The number of the last hold, plus 1.
     last: u64,
-    /// The numbers of the operations under way, and of those that are suspended.
-    batch: Vec<u64>,
+    /// Number of holds so far.
+    nth: u32,
+    /// Up to the beginning of the last hold.
+    held: Held,
+    /// The number of the first of the operations under way, [`NOBODY`] for none, and those of the others.
+    first: u64,
+    others: Vec<u64>,
+    /// The numbers of the operations that are suspended.
     suspended: Vec<u64>,
     /// Of a die, the numbers of the stations of its planes.
     planes: Vec<u32>,
+}
+
+impl Default for Station {
+    fn default() -> Self {
+        let (others, suspended, planes) = Default::default();
+        Self { last: 0, nth: 0, held: [0; HELD], first: NOBODY, others, suspended, planes }
+    }
+}
+
+impl Station {
+    /// Adds a hold, which is then the last one. The one before it ends now, if it has not ended yet. If the ring has that
+    /// one no more, `held` is off from here on: waits that began before have to be looked at then, and for those that
+    /// begin later only differences count.
+    #[inline(always)]
+    fn push(&mut self, holds: &mut [Hold; RING], sums: &mut [Held; RING], hold: Hold) {
+        let before = &holds[place(self.last.wrapping_sub(1))];
+        let end = before.end.min(hold.start);
+        let of_part = &mut self.held[usize::from(before.slot) % HELD];
+        *of_part = of_part.wrapping_add(end.wrapping_sub(before.start));
+        self.held[KEPT] = self.held[KEPT].wrapping_add(hold.start.wrapping_sub(end));
+        sums[place(hold.number)] = self.held;
+        holds[place(hold.number)] = hold;
+        self.nth = hold.nth.wrapping_add(1);
+        self.last = hold.number + 1;
+    }
 }
 
 /// The most stations of planes at which the wait of an operation looks.
@@ -155,18 +223,32 @@ pub(super) struct Log {
     operations: Box<[Operation; RING]>,
     /// Number of operations so far.
     begun: u64,
-    /// By place of the order of a transaction in a ring, order and number of its operation.
-    of_order: Box<[(u64, u64); RING]>,
+    /// By place of the order of a transaction in a ring, the number of its operation.
+    of_order: Box<[u64; RING]>,
     holds: Box<[Hold; RING]>,
+    /// By place of a hold, the times of its station up to its beginning.
+    sums: Box<[Held; RING]>,
     /// Number of holds so far.
     held: u64,
     stations: Vec<Station>,
+    /// Whether planes of dies have been stations.
+    has_planes: bool,
+    /// By part its place in [`Held`], [`KEPT`] for none yet; and by place its part.
+    slot_of: [u8; 64],
+    part_of: [u8; HELD],
+    parts: usize,
 }
 
 /// A ring of its length, which the compiler knows: no access to it needs a check.
 fn ring<T: Copy>(of: T) -> Box<[T; RING]> {
     let ring = vec![of; RING].into_boxed_slice();
     ring.try_into().unwrap_or_else(|_| unreachable!("it has this length"))
+}
+
+/// Whether the phases of an operation for this cause are parts: otherwise the operation is.
+#[inline(always)]
+pub(super) fn has_phases(cause: Cause) -> bool {
+    (1 << Cause::Host as u32 | 1 << Cause::Sync as u32) >> cause as u32 & 1 != 0
 }
 
 /// The place of a number in a ring.
@@ -178,17 +260,22 @@ fn place(number: u64) -> usize {
 impl Log {
     /// Bytes of the rings.
     pub(super) const BYTES: usize =
-        RING * (size_of::<Operation>() + size_of::<Hold>() + size_of::<(u64, u64)>());
+        RING * (size_of::<Operation>() + size_of::<Hold>() + size_of::<Held>() + size_of::<u64>());
 
     pub(super) fn new() -> Self {
         Self {
             trigger: Trigger::UNKNOWN,
             operations: ring(Operation::NONE),
             begun: 0,
-            of_order: ring((u64::MAX, u64::MAX)),
+            of_order: ring(u64::MAX),
             holds: ring(Hold::NONE),
+            sums: ring([0; HELD]),
             held: 0,
             stations: Vec::new(),
+            has_planes: false,
+            slot_of: [KEPT as u8; 64],
+            part_of: [Own::Kept as u8; HELD],
+            parts: KEPT + 1,
         }
     }
 
@@ -210,11 +297,12 @@ impl Log {
     /// Of the lists of holds that explain the wait of an operation, that with this number by its last hold
     /// ([`Station::last`]). First comes that of the die, then those of the stations that share the die with it.
     pub(super) fn list(&self, operation: &Operation, number: usize) -> Option<u64> {
-        let [of_die, of_station] = operation.before;
+        let is_issued = operation.issued != u64::MAX;
+        let [of_die, of_station] = if is_issued { operation.before } else { [0; 2] };
         if number == 0 {
             return Some(of_die);
         }
-        if operation.station != operation.die {
+        if is_issued && operation.station != operation.die {
             return (number == 1).then_some(of_station);
         }
         let planes = &self.stations.get(operation.die as usize)?.planes;
@@ -222,11 +310,70 @@ impl Log {
         Some(self.stations.get(id as usize).map_or(0, |station| station.last))
     }
 
+    /// Adds what held the die of an operation from the time at which it was queued to that at which it was issued.
+    /// Returns the number of holds meanwhile; `None`, and nothing is added, if they have to be looked at.
+    #[inline(never)]
+    pub(super) fn add_wait(&self, operation: &Operation, to: &mut Held) -> Option<u32> {
+        let (queued, issued) = (operation.queued, operation.issued);
+        let first = self.hold_before(operation.since)?;
+        let last = self.hold_before(operation.before[0])?;
+        let holds = last.nth.wrapping_sub(first.nth);
+        let (at_first, at_last) = (&self.sums[place(first.number)], &self.sums[place(last.number)]);
+        let is_crowd = usize::from(first.slot.max(last.slot)) == CROWD || at_first[CROWD] != at_last[CROWD];
+        if self.has_planes || holds > HOLDS_MAX || is_crowd {
+            return None;
+        }
+        for place in 0..HELD {
+            to[place] = to[place].wrapping_add(at_last[place].wrapping_sub(at_first[place]));
+        }
+        // With the last hold before the operation was issued, and without what came before it was queued.
+        let (end, slot) = (last.end.min(issued), usize::from(last.slot) % HELD);
+        to[slot] = to[slot].wrapping_add(end - last.start);
+        to[KEPT] = to[KEPT].wrapping_add(issued - end);
+        let (end, slot) = (first.end.min(queued), usize::from(first.slot) % HELD);
+        to[slot] = to[slot].wrapping_sub(end - first.start);
+        to[KEPT] = to[KEPT].wrapping_sub(queued - end);
+        Some(holds + 1)
+    }
+
+    /// Whether the array operation has not been suspended: one hold, or for operations that run with another one none, is
+    /// as long.
+    #[inline(always)]
+    pub(super) fn is_at_once(&self, operation: &Operation) -> bool {
+        let (start, end) = operation.phases[ARRAY];
+        match self.hold_before(operation.hold.wrapping_add(1)) {
+            Some(hold) => hold.operation == operation.number && hold.start <= start && hold.end >= end,
+            None => true,
+        }
+    }
+
+    /// The part of each of these times.
+    pub(super) fn parts_of<'a>(&'a self, held: &'a Held) -> impl Iterator<Item = (u8, u64)> + 'a {
+        (0..HELD).map(|place| (self.part_of[place], held[place]))
+    }
+
+    /// The place of a part in [`Held`].
+    fn slot_of(&mut self, part: u8) -> u8 {
+        match self.slot_of[usize::from(part) % 64] {
+            0 => self.new_slot(part),
+            slot => slot,
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn new_slot(&mut self, part: u8) -> u8 {
+        let slot = self.parts.min(CROWD);
+        self.parts = slot + 1;
+        self.part_of[slot] = part;
+        self.slot_of[usize::from(part) % 64] = slot as u8;
+        slot as u8
+    }
+
     #[inline(always)]
     fn of_order(&mut self, order: u64) -> Option<&mut Operation> {
-        let (found, number) = self.of_order[place(order)];
-        let operation = &mut self.operations[place(number)];
-        (found == order && operation.number == number).then_some(operation)
+        let operation = &mut self.operations[place(self.of_order[place(order)])];
+        (operation.order == order).then_some(operation)
     }
 
     #[inline(always)]
@@ -248,16 +395,17 @@ impl Log {
     pub(super) fn queue(&mut self, now: Time, request: u64, t: &Transaction) {
         let number = self.begun;
         self.begun += 1;
+        let since = self.stations.get(t.die.index()).map_or(0, |station| station.last);
         let of = &mut self.operations[place(number)];
-        // What only phases that are seen have is left as it is.
-        (of.number, of.queued, of.issued, of.ended) = (number, now.ns(), u64::MAX, u64::MAX);
-        (of.trigger, of.request, of.hold, of.before) = (self.trigger, request, u64::MAX, [0; 2]);
-        (of.station, of.die, of.lpn) = (t.die.0, t.die.0, t.lpn.0);
+        // What only an operation that is issued, ends or has phases has is left as it is.
+        (of.number, of.order, of.queued, of.issued) = (number, t.order, now.ns(), u64::MAX);
+        (of.trigger, of.request, of.since) = (self.trigger, request, since);
+        (of.die, of.lpn) = (t.die.0, t.lpn.0);
         (of.kind, of.cause, of.tries, of.seen) = (Some(t.kind), t.cause, t.tries, 0);
         if t.tries > 0 {
             self.retry(now, number, t);
         }
-        self.of_order[place(t.order)] = (t.order, number);
+        self.of_order[place(t.order)] = number;
     }
 
     /// The try before ended with its decoding, which is why this one is queued.
@@ -296,50 +444,76 @@ impl Log {
     /// The data of a read is decoded.
     #[inline]
     pub(super) fn decode(&mut self, start: Time, end: Time, t: &Transaction) {
-        if let Some(operation) = self.of_order(t.order) {
+        if has_phases(t.cause)
+            && let Some(operation) = self.of_order(t.order)
+        {
             operation.set_phase(DECODE, (start.ns(), end.ns()));
         }
     }
 
     /// The operation of a transaction has been issued on a station, alone or as the first of others: it holds the station.
-    /// `request` is for an operation that is not known.
+    /// Returns whether this is noted: what is rare is left to [`Log::issue_any`], so that this function needs few registers.
     #[inline]
-    pub(super) fn issue(&mut self, now: Time, id: DieId, t: &Transaction, request: impl FnOnce() -> u64) {
+    pub(super) fn issue(&mut self, now: Time, id: DieId, t: &Transaction) -> bool {
+        let Some(station) = self.stations.get_mut(id.index()) else { return false };
+        let operation = &mut self.operations[place(self.of_order[place(t.order)])];
+        let part = Part::Operation(t.kind, t.cause).index() as u8;
+        let slot = self.slot_of[usize::from(part) % 64];
+        if operation.order != t.order || usize::from(slot) == KEPT || id != t.die {
+            return false;
+        }
+        let number = self.held;
+        self.held = number + 1;
+        operation.hold = number;
+        operation.issue(now, id, [station.last; 2]);
+        let hold = Hold {
+            number,
+            start: now.ns(),
+            end: u64::MAX,
+            before: station.last,
+            operation: operation.number,
+            request: operation.request,
+            die: t.die.0,
+            lpn: t.lpn.0,
+            nth: station.nth,
+            part,
+            slot,
+        };
+        station.push(&mut self.holds, &mut self.sums, hold);
+        station.first = hold.operation;
+        if !station.others.is_empty() {
+            station.others.clear();
+        }
+        true
+    }
+
+    /// As [`Log::issue`], on any station, for any part and if the operation is not known. `request` is for one that is not.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn issue_any(&mut self, now: Time, id: DieId, t: &Transaction, request: u64) {
         let before = self.station(id).last;
         let of_die = if id == t.die { before } else { self.whole(id, t.die) };
         let number = self.held;
-        self.held += 1;
         let (operation, request) = match self.of_order(t.order) {
             Some(operation) => {
                 operation.hold = number;
                 operation.issue(now, id, [of_die, before]);
                 (operation.number, operation.request)
             }
-            None => (u64::MAX, request()),
+            None => (NOBODY, request),
         };
-        let part = Part::Operation(t.kind, t.cause).index() as u8;
-        self.holds[place(number)] = Hold {
-            number,
-            start: now.ns(),
-            end: u64::MAX,
-            before,
-            operation,
-            request,
-            die: t.die.0,
-            lpn: t.lpn.0,
-            part,
-        };
+        let (start, end, part) = (now.ns(), u64::MAX, Part::Operation(t.kind, t.cause).index() as u8);
+        let (die, lpn) = (t.die.0, t.lpn.0);
+        self.add_hold(id, Hold { start, end, operation, request, die, lpn, part, ..Hold::NONE });
         let station = &mut self.stations[id.index()];
-        station.last = number + 1;
-        station.batch.clear();
-        if operation != u64::MAX {
-            station.batch.push(operation);
-        }
+        station.first = operation;
+        station.others.clear();
     }
 
     /// Notes that a station is one of planes of this die, and returns the last hold of the die.
     #[inline(never)]
     fn whole(&mut self, id: DieId, die: DieId) -> u64 {
+        self.has_planes = true;
         let whole = self.station(die);
         if !whole.planes.contains(&id.0) {
             whole.planes.push(id.0);
@@ -354,41 +528,52 @@ impl Log {
         let before = self.hold_before(last).map_or(0, |hold| hold.before);
         let number = self.of_order(t.order).map(|operation| {
             operation.issue(now, id, [before; 2]);
+            operation.hold = u64::MAX;
             operation.number
         });
-        self.stations[id.index()].batch.extend(number);
+        self.stations[id.index()].others.extend(number);
     }
 
     /// A phase runs on a station.
     #[inline]
     pub(super) fn phase(&mut self, start: Time, end: Time, id: DieId, phase: Phase, t: &Transaction) {
-        let (start, end) = (start.ns(), end.ns());
-        let is_last = match phase {
+        let (stretch, is_read) = ((start.ns(), end.ns()), t.kind == FlashOp::Read);
+        let Some(station) = self.stations.get(id.index()) else { return };
+        match phase {
             Phase::TransferOut => {
-                if let Some(operation) = self.of_order(t.order) {
-                    operation.set_phase(OUT, (start, end));
+                if has_phases(t.cause)
+                    && let Some(operation) = self.of_order(t.order)
+                {
+                    operation.set_phase(OUT, stretch);
                 }
-                t.kind == FlashOp::Read
+                if is_read {
+                    self.end_hold(id, stretch.1);
+                }
+            }
+            _ if !station.others.is_empty() => self.phase_of_several(id, phase, stretch, is_read),
+            Phase::Array => {
+                let operation = &mut self.operations[place(station.first)];
+                if has_phases(t.cause) && operation.number == station.first {
+                    operation.set_array(stretch);
+                }
+                if !is_read {
+                    self.end_hold(id, stretch.1);
+                }
             }
             _ => {
-                let is_array = phase == Phase::Array;
-                let number = if is_array { ARRAY } else { COMMAND };
-                let batch = self.stations.get(id.index()).map_or(&[][..], |station| &station.batch[..]);
-                for &operation in batch {
-                    let of = &mut self.operations[place(operation)];
-                    if of.number == operation {
-                        let begun = if is_array && of.has_phase(ARRAY) { of.phases[ARRAY].0 } else { start };
-                        of.set_phase(number, (begun, end));
-                    }
+                let operation = &mut self.operations[place(station.first)];
+                if has_phases(t.cause) && operation.number == station.first {
+                    operation.set_phase(COMMAND, stretch);
                 }
-                is_array && t.kind != FlashOp::Read
             }
-        };
-        // The last phase of an operation ends its hold; a phase before it does not.
-        if is_last
-            && let Some(number) =
-                self.stations.get(id.index()).and_then(|station| station.last.checked_sub(1))
-        {
+        }
+    }
+
+    /// The last phase of the operation on a station ends its hold; a phase before it does not.
+    #[inline(always)]
+    fn end_hold(&mut self, id: DieId, end: u64) {
+        let Some(station) = self.stations.get(id.index()) else { return };
+        if let Some(number) = station.last.checked_sub(1) {
             let hold = &mut self.holds[place(number)];
             if hold.number == number {
                 hold.end = end;
@@ -396,11 +581,31 @@ impl Log {
         }
     }
 
+    /// [`Log::phase`], but no transfer out, of operations that run together on a station.
+    #[inline(never)]
+    fn phase_of_several(&mut self, id: DieId, phase: Phase, stretch: Stretch, is_read: bool) {
+        let station = &self.stations[id.index()];
+        for &number in [station.first].iter().chain(&station.others) {
+            let operation = &mut self.operations[place(number)];
+            if operation.number == number {
+                match phase {
+                    Phase::Array => operation.set_array(stretch),
+                    _ => operation.set_phase(COMMAND, stretch),
+                }
+            }
+        }
+        if phase == Phase::Array && !is_read {
+            self.end_hold(id, stretch.1);
+        }
+    }
+
     /// A station suspends its operations, and is ready for reads at `ready`.
     pub(super) fn suspend(&mut self, now: Time, ready: Time, id: DieId) {
         let station = self.station(id);
-        let batch = std::mem::take(&mut station.batch);
-        station.suspended = batch;
+        let first = std::mem::replace(&mut station.first, NOBODY);
+        station.suspended.clear();
+        station.suspended.extend(Some(first).filter(|&first| first != NOBODY));
+        station.suspended.append(&mut station.others);
         let Some(&first) = station.suspended.first() else { return };
         let last = station.last;
         let of = self.hold_before(last).copied();
@@ -411,7 +616,6 @@ impl Log {
             Hold {
                 start: now.ns(),
                 end: ready.ns(),
-                before: last,
                 operation: u64::MAX,
                 request: NOBODY,
                 part: Own::Suspend as u8,
@@ -423,9 +627,14 @@ impl Log {
     /// A station takes its operations up again.
     pub(super) fn resume(&mut self, now: Time, id: DieId) {
         let (number, station) = (self.held, self.station(id));
-        station.batch = std::mem::take(&mut station.suspended);
-        let (before, first) = (station.last, station.batch.first().copied());
-        let Some(first) = first else { return };
+        let mut suspended = station.suspended.drain(..);
+        station.first = suspended.next().unwrap_or(NOBODY);
+        station.others.clear();
+        station.others.extend(suspended);
+        let first = station.first;
+        if first == NOBODY {
+            return;
+        }
         let operation = &mut self.operations[place(first)];
         if operation.number != first {
             return;
@@ -435,21 +644,22 @@ impl Log {
         let part = Part::Operation(kind, operation.cause).index() as u8;
         let (die, lpn, request) = (operation.die, operation.lpn, operation.request);
         let (start, end, operation) = (now.ns(), u64::MAX, first);
-        self.add_hold(id, Hold { number, start, end, before, operation, request, die, lpn, part });
+        self.add_hold(id, Hold { start, end, operation, request, die, lpn, part, ..Hold::NONE });
     }
 
     /// Adds a hold, which is the last one of a station.
     fn add_hold(&mut self, id: DieId, hold: Hold) {
-        let number = self.held;
+        let (number, slot) = (self.held, self.slot_of(hold.part));
         self.held += 1;
-        self.holds[place(number)] = Hold { number, ..hold };
-        self.station(id).last = number + 1;
+        let station = &mut self.stations[id.index()];
+        let hold = Hold { number, before: station.last, nth: station.nth, slot, ..hold };
+        station.push(&mut self.holds, &mut self.sums, hold);
     }
 
     /// All operations have ended.
     pub(super) fn clear(&mut self) {
         self.trigger = Trigger::UNKNOWN;
-        self.operations.iter_mut().for_each(|operation| operation.number = u64::MAX);
+        self.operations.iter_mut().for_each(|operation| *operation = Operation::NONE);
         self.holds.iter_mut().for_each(|hold| hold.number = u64::MAX);
         self.stations.clear();
     }

@@ -17,11 +17,14 @@
 //! it is not known to which requests its data belongs; the same holds for the program whose end makes room there.
 //!
 //! Operations and the times for which they held a die are in two rings of fixed length. What a ring has no more is
-//! `other`. The requests that took longest keep their path, by stretches ([`Step`]).
+//! `other`. The requests that took longest keep their path, by stretches ([`Step`]). Of the others only the sums count,
+//! so most of them are not followed: the path is one operation ([`quick`]), and what it waited for is the difference of
+//! two sums ([`log::Held`]).
 
 mod log;
 mod part;
 mod path;
+mod quick;
 #[cfg(test)]
 mod tests;
 
@@ -32,7 +35,7 @@ use crate::base::request::{Completion, Op, Request};
 use crate::base::units::Time;
 use crate::probe::Probe;
 use crate::sched::{Owner, Phase, Transaction, Watcher};
-use log::{Log, Trigger};
+use log::{Held, Log, Trigger};
 use path::Path;
 use serde_json::{Value, json};
 use std::cmp::Reverse;
@@ -52,6 +55,8 @@ struct Outstanding {
     reached: u64,
     begun: u64,
     done: u64,
+    /// Number of its operations queued so far, each try of a read counted.
+    operations: u32,
     /// The number of each part with its time, while its completion is on the link.
     parts: Vec<(u8, u64)>,
     /// Whether `crossing` has the steps of the request.
@@ -61,7 +66,8 @@ struct Outstanding {
 impl Default for Outstanding {
     /// No request.
     fn default() -> Self {
-        Self { id: NOBODY, arrival: 0, reached: 0, begun: 0, done: 0, parts: Vec::new(), has_steps: false }
+        let (arrival, reached, begun, done, operations) = Default::default();
+        Self { id: NOBODY, arrival, reached, begun, done, operations, parts: Vec::new(), has_steps: false }
     }
 }
 
@@ -144,6 +150,30 @@ pub struct Sums {
     pub parts: Parts,
 }
 
+/// The sums over requests; what `held` has is not in `sums` yet.
+#[derive(Clone, Copy, Debug, Default)]
+struct Total {
+    sums: Sums,
+    held: Held,
+}
+
+/// The request that the drive has done last, until its path is followed.
+#[derive(Clone, Copy, Debug)]
+struct Last {
+    /// Its slot; [`Last::NOBODY`] for none.
+    slot: u32,
+    /// Whether it is among the slowest already.
+    is_slow: bool,
+    /// The event at which the drive did it.
+    trigger: Trigger,
+}
+
+impl Last {
+    /// The slot of no request.
+    const NOBODY: u32 = u32::MAX;
+    const NONE: Self = Self { slot: Self::NOBODY, is_slow: false, trigger: Trigger::UNKNOWN };
+}
+
 /// Records what each request waited for.
 #[derive(Debug)]
 pub struct Explainer {
@@ -152,9 +182,10 @@ pub struct Explainer {
     slowest: BinaryHeap<Reverse<Explained>>,
     /// The least latency with which a request is among the slowest so far.
     slow_from: u64,
-    sums: [Sums; 4],
+    totals: [Total; 4],
     log: Log,
-    /// The path of the request that the drive has done last, until it completes or the drive has done another one.
+    /// A request is followed when it completes, or before when the drive has done another one.
+    last: Last,
     path: Path,
     slots: Vec<Outstanding>,
     /// The numbers of the accesses to DRAM under way.
@@ -170,8 +201,9 @@ impl Explainer {
             slowest_max: slowest as usize,
             slowest: BinaryHeap::with_capacity(slowest as usize + 1),
             slow_from: if slowest == 0 { u64::MAX } else { 0 },
-            sums: [Sums::default(); 4],
+            totals: [Total::default(); 4],
             log: Log::new(),
+            last: Last::NONE,
             path: Path::new(),
             slots: Vec::new(),
             accesses: VecDeque::new(),
@@ -186,8 +218,12 @@ impl Explainer {
     }
 
     /// The sums over the requests of a kind.
-    pub fn sums(&self, op: Op) -> &Sums {
-        &self.sums[op as usize]
+    pub fn sums(&self, op: Op) -> Sums {
+        let Total { mut sums, held } = self.totals[op as usize];
+        for (part, ns) in self.log.parts_of(&held) {
+            sums.parts.0[usize::from(part)] += ns;
+        }
+        sums
     }
 
     /// The requests that took longest, slowest first.
@@ -225,7 +261,7 @@ impl Explainer {
     /// The sums over the requests of all kinds, by part, as JSON.
     pub fn parts_json(&self) -> Value {
         let mut parts = Parts::default();
-        self.sums.iter().for_each(|sums| parts.add_all(&sums.parts));
+        Op::ALL.into_iter().for_each(|op| parts.add_all(&self.sums(op).parts));
         parts.to_json()
     }
 
@@ -238,15 +274,36 @@ impl Explainer {
         };
     }
 
-    /// The path of a request whose completion has yet to cross the link goes from `path` to the request.
+    /// Follows the request that the drive has done last: its path is in `path`.
+    #[inline(never)]
+    fn follow(&mut self) {
+        let Last { slot, is_slow, trigger } = std::mem::replace(&mut self.last, Last::NONE);
+        let request = &self.slots[slot as usize];
+        let (arrival, begun) = (request.arrival, request.begun);
+        let path = &mut self.path;
+        path.begin(request.id, request.operations, is_slow.then(Vec::new));
+        (path.arrival, path.begun) = (arrival, begun);
+        self.log.follow(path, request.done, trigger);
+        if path.is_cut() && !is_slow {
+            path.end(|_, _| {});
+            path.begin(request.id, u32::MAX, None);
+            self.log.follow(path, request.done, trigger);
+        }
+        path.begun = arrival;
+        path.own((request.reached, begun), Own::Controller);
+        path.own((arrival, request.reached), Own::Link);
+    }
+
+    /// The completion of the last request has yet to cross the link when the drive has done another one: its path goes to
+    /// the request.
     #[cold]
     #[inline(never)]
     fn put_aside(&mut self) {
-        let (slot, id, steps) = (self.path.slot, self.path.request, self.path.steps.take());
-        let request = self.slots.get_mut(slot as usize).filter(|request| request.id == id);
-        let Some(request) = request else { return self.path.end(|_, _| {}) };
+        let slot = self.last.slot;
+        self.follow();
+        let request = &mut self.slots[slot as usize];
         self.path.end(|part, ns| request.parts.push((part as u8, ns)));
-        if let Some(steps) = steps {
+        if let Some(steps) = self.path.steps.take() {
             request.has_steps = true;
             self.crossing.push((slot, steps));
         }
@@ -256,16 +313,43 @@ impl Explainer {
     #[cold]
     #[inline(never)]
     fn take_up(&mut self, slot: RequestId) {
-        if self.path.slot != Path::NOBODY {
-            self.put_aside();
-        }
         let request = &mut self.slots[slot.index()];
         let crossed = std::mem::take(&mut request.has_steps)
             .then(|| self.crossing.iter().position(|&(of, _)| of == slot.0))
             .flatten();
         let steps = crossed.map(|index| self.crossing.swap_remove(index).1);
-        self.path.begin(slot.0, request.id, steps);
+        self.path.begin(request.id, 0, steps);
         request.parts.drain(..).for_each(|(part, ns)| self.path.put(part, ns));
+    }
+
+    /// Adds a request that is among the slowest, or that has more than one operation.
+    #[inline(never)]
+    fn complete(&mut self, slot: RequestId, done: &Completion, left: u64) {
+        if self.last.slot == slot.0 {
+            self.follow();
+        } else {
+            self.take_up(slot);
+        }
+        if done.failed.is_some() {
+            self.path.steps = None;
+            return self.path.end(|_, _| {});
+        }
+        let (request, latency_ns) = (&done.request, (done.completed - done.request.arrival).ns());
+        let on_link = done.completed.ns() - left;
+        if on_link > 0 {
+            // The way to the drive may be among the parts already; their sums count.
+            self.path.put(Own::Link as u8, on_link);
+        }
+        if latency_ns >= self.slow_from {
+            self.keep(done, latency_ns, left - request.arrival.ns());
+        } else {
+            // It was slow enough when the drive had done it, but slower ones have completed since.
+            self.path.steps = None;
+        }
+        let sums = &mut self.totals[request.op as usize].sums;
+        sums.requests += 1;
+        sums.latency_ns += latency_ns;
+        self.path.end(|part, ns| sums.parts.0[part] += ns);
     }
 
     /// A request is among the slowest, since it took this latency; `since` of it passed until the drive had done it.
@@ -306,7 +390,9 @@ fn request_of(slots: &[Outstanding], t: &Transaction) -> u64 {
 
 impl Watcher for Explainer {
     fn on_issue(&mut self, now: Time, die: DieId, t: &Transaction) {
-        self.log.issue(now, die, t, || request_of(&self.slots, t));
+        if !self.log.issue(now, die, t) {
+            self.log.issue_any(now, die, t, request_of(&self.slots, t));
+        }
     }
 
     fn on_joined(&mut self, now: Time, die: DieId, _: &Transaction, t: &Transaction) {
@@ -334,17 +420,19 @@ impl Probe for Explainer {
         }
         let of = &mut self.slots[slot.index()];
         (of.id, of.arrival, of.reached, of.begun, of.done) = (id, arrival, arrival, arrival, arrival);
+        of.operations = 0;
         of.parts.clear();
         of.has_steps = false;
     }
 
     /// The requests and operations under way are followed further; the sums begin again.
     fn on_results(&mut self, _: u64) {
-        self.sums = [Sums::default(); 4];
+        self.totals = [Total::default(); 4];
         self.slowest.clear();
         self.note_slow();
     }
 
+    #[inline]
     fn on_reached(&mut self, now: Time, slot: RequestId) {
         self.log.trigger = Trigger::REQUEST;
         if let Some(request) = self.slots.get_mut(slot.index()) {
@@ -352,6 +440,7 @@ impl Probe for Explainer {
         }
     }
 
+    #[inline]
     fn on_begun(&mut self, now: Time, slot: RequestId) {
         self.log.trigger = Trigger::REQUEST;
         if let Some(request) = self.slots.get_mut(slot.index()) {
@@ -360,7 +449,15 @@ impl Probe for Explainer {
     }
 
     fn on_queued(&mut self, now: Time, t: &Transaction) {
-        self.log.queue(now, request_of(&self.slots, t), t);
+        let request = match t.owner {
+            Owner::Request(slot) | Owner::Merge(slot) => self.slots.get_mut(slot.index()),
+            _ => None,
+        };
+        let request = request.map_or(NOBODY, |request| {
+            request.operations += 1;
+            request.id
+        });
+        self.log.queue(now, request, t);
     }
 
     fn on_ended(&mut self, now: Time, t: &Transaction) {
@@ -385,45 +482,31 @@ impl Probe for Explainer {
     }
 
     fn on_done(&mut self, now: Time, slot: RequestId) {
-        if self.path.slot != Path::NOBODY {
+        if self.last.slot != Last::NOBODY {
             self.put_aside();
         }
         let Some(request) = self.slots.get_mut(slot.index()) else { return };
         request.done = now.ns();
-        let (arrival, reached, begun, id) = (request.arrival, request.reached, request.begun, request.id);
-        let steps = (now.ns() - arrival >= self.slow_from).then(Vec::new);
-        let path = &mut self.path;
-        path.begin(slot.0, id, steps);
-        (path.arrival, path.begun) = (arrival, begun);
-        self.log.follow(path, now.ns());
-        path.begun = arrival;
-        path.own((reached, begun), Own::Controller);
-        path.own((arrival, reached), Own::Link);
+        let is_slow = now.ns() - request.arrival >= self.slow_from;
+        self.last = Last { slot: slot.0, is_slow, trigger: self.log.trigger };
     }
 
     fn on_completed(&mut self, slot: RequestId, done: &Completion) {
         let request = self.slots.get(slot.index()).filter(|request| request.id == done.id);
-        let Some(&Outstanding { arrival, done: left, .. }) = request else { return };
-        if self.path.slot != slot.0 {
-            self.take_up(slot);
+        let Some(request) = request else { return };
+        let (left, latency_ns) = (request.done, done.completed.ns() - request.arrival);
+        let is_quick = self.last.slot == slot.0
+            && !self.last.is_slow
+            && latency_ns < self.slow_from
+            && done.failed.is_none();
+        let total = &mut self.totals[done.request.op as usize];
+        if is_quick && self.log.add_quick(request, self.last.trigger, done.completed.ns(), total) {
+            self.last.slot = Last::NOBODY;
+            total.sums.requests += 1;
+            total.sums.latency_ns += latency_ns;
+        } else {
+            self.complete(slot, done, left);
         }
-        if done.failed.is_some() {
-            self.path.steps = None;
-            return self.path.end(|_, _| {});
-        }
-        let latency_ns = (done.completed - done.request.arrival).ns();
-        let on_link = done.completed.ns() - left;
-        if on_link > 0 {
-            // The way to the drive may be among the parts already; their sums count.
-            self.path.put(Own::Link as u8, on_link);
-        }
-        if latency_ns >= self.slow_from {
-            self.keep(done, latency_ns, left - arrival);
-        }
-        let sums = &mut self.sums[done.request.op as usize];
-        sums.requests += 1;
-        sums.latency_ns += latency_ns;
-        self.path.end(|part, ns| sums.parts.0[part] += ns);
     }
 
     /// All requests and operations have ended.
@@ -431,8 +514,7 @@ impl Probe for Explainer {
         self.log.clear();
         self.accesses.clear();
         self.crossing.clear();
-        self.path.steps = None;
-        self.path.end(|_, _| {});
+        self.last = Last::NONE;
         self.slots.iter_mut().for_each(|request| request.id = u64::MAX);
     }
 }

@@ -1,9 +1,9 @@
 //! The path of a request, followed back from its end.
 
 use super::Step;
-use super::log::{ARRAY, COMMAND, DECODE, Log, OUT, Operation, Stretch, Trigger};
+use super::log::{ARRAY, COMMAND, DECODE, HELD, Log, OUT, Operation, Stretch, Trigger, has_phases};
 use super::part::{Own, PARTS, Part, Parts};
-use crate::sched::{Cause, FlashOp};
+use crate::sched::FlashOp;
 
 /// The most holds and operations that the path of one request looks at; the rest is `other`.
 const LOOKS_MAX: u32 = 4096;
@@ -17,9 +17,10 @@ pub(super) struct Path {
     /// The beginning and the arrival.
     pub(super) begun: u64,
     pub(super) arrival: u64,
-    /// The number of the request, and its slot; [`Path::NOBODY`] if the path is that of no request.
+    /// The number of the request.
     pub(super) request: u64,
-    pub(super) slot: u32,
+    /// The number of operations of the request.
+    operations: u32,
     looks: u32,
     pub(super) steps: Option<Vec<Step>>,
     /// By bit whether there is a time of the part.
@@ -29,15 +30,12 @@ pub(super) struct Path {
 }
 
 impl Path {
-    /// The slot of no request.
-    pub(super) const NOBODY: u32 = u32::MAX;
-
     pub(super) fn new() -> Self {
         Self {
             begun: 0,
             arrival: 0,
             request: super::NOBODY,
-            slot: Self::NOBODY,
+            operations: 0,
             looks: 0,
             steps: None,
             used: 0,
@@ -46,21 +44,25 @@ impl Path {
     }
 
     /// The path of another request begins. It has no times.
-    #[inline(always)]
-    pub(super) fn begin(&mut self, slot: u32, request: u64, steps: Option<Vec<Step>>) {
+    #[inline]
+    pub(super) fn begin(&mut self, request: u64, operations: u32, steps: Option<Vec<Step>>) {
         debug_assert!(self.used == 0 && self.steps.is_none());
-        (self.slot, self.request, self.steps, self.looks) = (slot, request, steps, 0);
+        (self.request, self.operations, self.steps, self.looks) = (request, operations, steps, 0);
     }
 
-    /// Takes the times of all parts that have one, by number. The path is then that of no request.
-    #[inline(always)]
+    /// Whether the path ends at the limit. Holds that [`Log::add_whole`] has not looked at are then not counted exactly.
+    pub(super) fn is_cut(&self) -> bool {
+        self.looks >= LOOKS_MAX
+    }
+
+    /// Takes the times of all parts that have one, by number.
+    #[inline]
     pub(super) fn end(&mut self, mut each: impl FnMut(usize, u64)) {
         while self.used > 0 {
             let part = self.used.trailing_zeros() as usize;
             each(part, std::mem::take(&mut self.parts[part]));
             self.used &= self.used - 1;
         }
-        self.slot = Self::NOBODY;
     }
 
     /// The times by part.
@@ -117,8 +119,8 @@ impl Path {
 impl Log {
     /// Follows a request back from `done`, at which the drive has completed it.
     #[inline]
-    pub(super) fn follow(&self, path: &mut Path, done: u64) {
-        let (mut at, mut trigger) = (done, self.trigger);
+    pub(super) fn follow(&self, path: &mut Path, done: u64, mut trigger: Trigger) {
+        let mut at = done;
         while at > path.begun {
             path.looks += 1;
             let number = match trigger {
@@ -134,11 +136,32 @@ impl Log {
             path.own((operation.ended, at), Own::Other);
             self.work(path, operation);
             let wait = (operation.queued.max(path.begun), operation.issued.min(operation.ended));
-            if wait.0 < wait.1 {
+            if wait.0 < wait.1 && !self.add_whole(path, operation, wait) {
                 self.blame(path, operation, 0, wait);
             }
             (at, trigger) = (operation.queued, operation.trigger);
         }
+    }
+
+    /// Adds the wait of an operation without looking at each hold, if the request needs no steps and no hold is its own.
+    #[inline(always)]
+    fn add_whole(&self, path: &mut Path, operation: &Operation, wait: Stretch) -> bool {
+        let is_other = path.operations == u32::from(operation.request == path.request);
+        if !is_other || path.steps.is_some() || wait != (operation.queued, operation.issued) {
+            return false;
+        }
+        let mut held = [0; HELD];
+        let Some(looks) = self.add_wait(operation, &mut held).filter(|looks| path.looks + looks < LOOKS_MAX)
+        else {
+            return false;
+        };
+        path.looks += looks;
+        for (part, ns) in self.parts_of(&held) {
+            if ns > 0 {
+                path.put(part, ns);
+            }
+        }
+        true
     }
 
     /// Divides the wait of an operation in its queue, after the beginning of the path, among what held its die. What no
@@ -217,7 +240,7 @@ impl Log {
         let all = (issued, operation.ended);
         let Some(kind) = operation.kind else { return path.own(all, Own::Dram) };
         let of_kind = Part::Operation(kind, operation.cause).index() as u8;
-        if !matches!(operation.cause, Cause::Host | Cause::Sync) {
+        if !has_phases(operation.cause) {
             return path.add(all, of_kind, of);
         }
         let (is_read, is_retry) = (kind == FlashOp::Read, operation.tries > 0);

@@ -111,7 +111,7 @@ fn the_parts_of_each_request_sum_to_its_latency() {
                     "drive {number}: {of:?}"
                 );
             }
-            assert_eq!(sums, explainer.sums, "drive {number}");
+            assert_eq!(sums, Op::ALL.map(|op| explainer.sums(op)), "drive {number}");
             // The drive itself has the same latencies, measured by other code.
             for (op, sum) in Op::ALL.into_iter().zip(sums) {
                 let latency = &drive.stats().host[op as usize];
@@ -132,6 +132,39 @@ fn the_parts_of_each_request_sum_to_its_latency() {
         }
     }
     assert!(missing.is_empty(), "{}", missing.join("\n"));
+}
+
+/// Requests that are not among the slowest are not followed step by step; their sums are those of requests that are.
+#[test]
+fn the_sums_do_not_depend_on_how_many_requests_are_followed() {
+    for (number, (of_drive, rest, _)) in DRIVES.iter().enumerate() {
+        let spec = load(of_drive, rest);
+        let [none, few, all] = [0, 5, 1_000_000].map(|slowest| {
+            let mut drive = Drive::with_probe(&spec, Explainer::new(slowest));
+            play(&mut drive, 7, 1500);
+            Op::ALL.map(|op| drive.probe().sums(op))
+        });
+        assert!(none == all && few == all, "drive {number}: {none:?} {few:?} {all:?}");
+    }
+}
+
+/// The same for more requests at once than the rings have places.
+#[test]
+fn the_sums_of_a_deep_queue_do_not_depend_on_it_either() {
+    let spec = load(SHARED, "");
+    let [few, all] = [5, 1_000_000].map(|slowest| {
+        let mut drive = Drive::with_probe(&spec, Explainer::new(slowest));
+        let (mut random, units) = (Stream::new(1, "deep"), u64::from(drive.geometry().logical_units));
+        for _ in 0..12_000 {
+            let (offset, is_read) = (random.below(units) * 4096, random.below(2) == 0);
+            let request = if is_read { Request::read(offset, 4096) } else { Request::write(offset, 4096) };
+            submit(&mut drive, request);
+        }
+        drive.run_until_idle(IDLE_LIMIT).expect("the drive comes to rest");
+        Op::ALL.map(|op| drive.probe().sums(op))
+    });
+    assert_eq!(few, all);
+    assert!(all.iter().any(|sums| sums.parts.ns(Part::Own(Own::Other)) > 0), "a path ends at a limit");
 }
 
 /// One die of one plane. Times in us: command 1, sense 50, transfer of a page 10.24, decoding 15, program 900, erase
