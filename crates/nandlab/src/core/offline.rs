@@ -4,6 +4,7 @@ use super::{Core, Space, Work};
 use crate::base::geometry::{DieId, Geometry, LaneId, Lpn, SuperblockId, UnitId};
 use crate::base::huge::Huge;
 use crate::base::policy::{PolicyError, PolicyFault, PolicySlot};
+use crate::base::state::{State, StateError, StateReader, StateWriter, Value};
 use crate::base::units::Time;
 use crate::flash::{AgeStamp, Array, DEAD_LPN, ShapeId, Stamp, SuperblockState};
 use crate::ftl::{AllocatedUnit, Config, Ftl, STREAMS_MAX, StreamId};
@@ -58,6 +59,13 @@ impl<P: Probe> Core<P> {
     /// A copy of the state of flash and FTL.
     pub(crate) fn flash_state(&self) -> FlashState {
         FlashState { array: self.array.clone(), ftl: self.ftl.clone(), sequence: self.sequence }
+    }
+
+    /// Writes the state of flash and FTL.
+    pub(crate) fn save_flash(&self, out: &mut StateWriter<'_>) {
+        self.array.save_state(out);
+        self.ftl.save_state(out);
+        self.sequence.save(out);
     }
 }
 
@@ -313,6 +321,17 @@ impl<'a, P: Probe> Offline<'a, P> {
         self.0.array = of.array.clone().with_shapes(shapes.clone());
         self.0.ftl = of.ftl.clone().with_shapes(shapes);
         self.0.sequence = of.sequence;
+    }
+
+    /// Restores the state of flash and FTL of a drive built alike.
+    ///
+    /// # Errors
+    /// When reading fails, or the bytes are not such a state.
+    pub(crate) fn load_flash(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
+        self.0.array.load_state(from)?;
+        self.0.ftl.load_state(from)?;
+        self.0.sequence = Value::load(from)?;
+        Ok(())
     }
 
     /// Power fails: drops the operations that no die has begun, and stops the clocks of everything but the dies.

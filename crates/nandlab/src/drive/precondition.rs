@@ -7,6 +7,7 @@ use super::Drive;
 use super::mechanisms::each_mechanism;
 use super::spec::{FillOrder, PreconditionSpec};
 use crate::base::geometry::{LaneId, Lpn};
+use crate::base::huge::{Huge, prefetch};
 use crate::base::rng::Stream;
 use crate::core::{Map, Mechanism, Offline};
 use crate::flash::{DEAD_LPN, ShapeId};
@@ -147,12 +148,11 @@ impl<P: Probe> Drive<P> {
         for residue in 0..lanes {
             residues[self.core.home(Lpn(residue * per_page)).index()] = residue;
         }
-        let mut lpns: Vec<u32> = Vec::with_capacity(mapped.div_ceil(lanes) as usize + per_page as usize);
+        let mut all_lpns = Huge::<u32>::zeroed((mapped.div_ceil(lanes) + 2 * per_page) as usize);
         for lane in (0..lanes).map(LaneId) {
             if !watch(f64::from(lane.0) / f64::from(lanes)) {
                 return false;
             }
-            lpns.clear();
             // Those of each reclaim group begin at its share of the LPNs.
             let (group, groups) = (placements.group_of(lane), u32::from(placements.groups));
             let first = placements.first_of(group, pages);
@@ -160,15 +160,17 @@ impl<P: Probe> Drive<P> {
             let end = end.min(placements.first_of(group + 1, pages) * per_page).min(logical_units);
             let of_lane = first + residues[lane.index()] % (lanes / groups)..end.div_ceil(per_page);
             let of_lane = of_lane.step_by((lanes / groups) as usize);
-            lpns.extend(of_lane.flat_map(|page| page * per_page..end.min((page + 1) * per_page)));
+            let of_lane = of_lane.flat_map(|page| page * per_page..end.min((page + 1) * per_page));
+            let mut count = 0;
+            for lpn in of_lane {
+                all_lpns[count] = lpn;
+                count += 1;
+            }
+            let lpns = &mut all_lpns[..count];
             // LPNs are taken from the end of the list.
             match order {
                 FillOrder::Sequential => lpns.reverse(),
-                FillOrder::Random => {
-                    for last in (1..lpns.len()).rev() {
-                        lpns.swap(last, stream.below(last as u64 + 1) as usize);
-                    }
-                }
+                FillOrder::Random => shuffle(lpns, &mut stream),
             }
             // Selection sampling (Knuth, algorithm S): exactly `wanted` units become valid, and each set of units is
             // equally likely.
@@ -317,5 +319,42 @@ impl<P: Probe> Drive<P> {
             moved += more;
         }
         Some(moved + 1)
+    }
+}
+
+/// Draws a random order (Fisher and Yates). The numbers of some swaps are drawn before the first of them is done, so that
+/// the numbers that they reach at random are prefetched.
+fn shuffle(numbers: &mut [u32], stream: &mut Stream) {
+    const AHEAD: usize = 64;
+    let (mut left, mut places) = (numbers.len(), [0; AHEAD]);
+    while left > 1 {
+        let swaps = AHEAD.min(left - 1);
+        for (place, of) in places[..swaps].iter_mut().zip((0..=left as u64).rev()) {
+            *place = stream.below(of) as usize;
+            prefetch(&raw const numbers[*place]);
+        }
+        for &place in &places[..swaps] {
+            left -= 1;
+            numbers.swap(left, place);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shuffle_is_that_of_one_swap_after_another() {
+        for len in (0..200).chain([1_000, 4_097]) {
+            let [mut stream, mut of_each] = [(), ()].map(|()| Stream::new(len, "shuffle"));
+            let mut numbers: Vec<u32> = (0..len as u32).collect();
+            let mut expected = numbers.clone();
+            shuffle(&mut numbers, &mut stream);
+            for last in (1..expected.len()).rev() {
+                expected.swap(last, of_each.below(last as u64 + 1) as usize);
+            }
+            assert_eq!((numbers, stream.bits()), (expected, of_each.bits()), "{len}");
+        }
     }
 }
