@@ -212,8 +212,8 @@ impl Simulation {
         self.note.as_deref()
     }
 
-    /// Preconditions the drive, or takes over one from memory (`shared`) or from a file (`kept`); returns `Ok(false)` if
-    /// `watch` has stopped the preconditioning.
+    /// Preconditions the drive, or takes over one from memory (`shared`) or from a file (`kept`); returns `Ok(false)`
+    /// if `watch` has stopped the preconditioning.
     pub(crate) fn precondition(
         &mut self,
         first_pass: Option<Runner<Requests>>,

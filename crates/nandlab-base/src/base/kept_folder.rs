@@ -1,7 +1,8 @@
 //! A folder of the user's cache in which results of work are kept for later runs, such as parsed traces.
 //!
-//! Files appear under their names by renaming, when they are complete, so that several processes may use the folder. The
-//! files used longest ago are removed until the folder is within its limit; the time of a file's last use is its mtime.
+//! Files appear under their names by renaming, when they are complete, so that several processes may use the folder.
+//! The files used longest ago are removed until the folder is within its limit; the time of a file's last use is its
+//! mtime.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};

@@ -3,8 +3,8 @@
 //!
 //! A file holds the state of the array and of the FTL ([`State`](crate::base::state::State)). Its name has
 //! [`Loaded::fill_key`], the hash of all settings that preconditioning sees, and a hash of the build of nandlab and of
-//! what the mechanisms of the drive make of array and FTL. The hash at the end of the file is checked before anything is
-//! read from it, so a file that was cut short or damaged is no kept drive: the drive is preconditioned anew, and
+//! what the mechanisms of the drive make of array and FTL. The hash at the end of the file is checked before anything
+//! is read from it, so a file that was cut short or damaged is no kept drive: the drive is preconditioned anew, and
 //! replaces the file.
 //!
 //! `precondition.map_reads` follows after a kept drive as after preconditioning, so a kept drive depends on no workload
@@ -187,7 +187,8 @@ impl<P: Probe> Drive<P> {
             && let Err(error) = self.keep(kept, outcome.as_ref(), watch)
         {
             note = Some(format!(
-                "the preconditioned drive was not kept in {}: {error} (NANDLAB_CACHE names another folder, or is off)",
+                "the preconditioned drive was not kept in {}: {error}; set the environment variable NANDLAB_CACHE to \
+                 another folder, or to off",
                 kept.drives.folder.path().display()
             ));
         }

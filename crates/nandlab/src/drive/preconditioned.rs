@@ -15,8 +15,7 @@ use crate::core::{FlashState, Offline};
 use crate::probe::Probe;
 
 /// The state of a preconditioned drive: the array, the FTL, the sequence number of the newest write, and the number of
-/// units that preconditioning has written in SLC mode. Everything else
-/// of a preconditioned drive is as in a fresh one.
+/// units that preconditioning has written in SLC mode. Everything else of a preconditioned drive is as in a fresh one.
 #[derive(Clone, Debug)]
 pub struct Preconditioned {
     /// [`Drive::shape`] of the drive.
