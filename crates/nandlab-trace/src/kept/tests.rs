@@ -11,6 +11,7 @@ use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
 use std::process::Command;
+use std::time::SystemTime;
 
 /// A folder of the test, removed at its end, with a source and kept traces.
 struct Bench {
