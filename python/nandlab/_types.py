@@ -33,3 +33,5 @@ class StepReport(TypedDict):
     requests: int
     sim_time_s: float
     page_operations: int
+    #: What the user should know of the kept drive, if anything.
+    note: str | None

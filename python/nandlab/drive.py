@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -114,6 +115,8 @@ class Drive:
             spec = load(spec)
         memory.check(spec, verify)
         self._core = _core.Drive(spec, verify, versions)
+        if self._core.note is not None:
+            warnings.warn(self._core.note, stacklevel=2)
         self._page_bytes = spec.page_bytes
 
     @property

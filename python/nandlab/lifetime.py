@@ -351,6 +351,7 @@ class _Living:
         self._simulated_pe = self._counted_pe = 0.0
         self._sim_time_s = 0.0
         self._page_operations = 0
+        self._note: str | None = None
         self._is_stopped = False
         self._rows: list[Window] = []
         #: The state of the drive and its statistics at the last count.
@@ -380,13 +381,17 @@ class _Living:
         if self._progress is not None:
             share = (self._pe - self._first) / max(self._endurance - self._first, 1.0)
             wall_s = time.perf_counter() - self._begun_s
-            now = Progress(phase, share, self._completed, self._sim_time_s, self._page_operations, wall_s)
+            now = Progress(phase, share, self._completed, self._sim_time_s, self._page_operations, wall_s, self._note)
             if self._progress(now) is False:
                 self._is_stopped = True
 
     def _prepare(self) -> None:
-        while not self._is_stopped and self._run.step(_STEP_MS, 0)["phase"] == "precondition":
+        while not self._is_stopped:
+            report = self._run.step(_STEP_MS, 0)
+            self._note = report["note"]
             self._watch("precondition")
+            if report["phase"] != "precondition":
+                break
         if not self._is_stopped:
             # A loaded snapshot has its own wear.
             self._run.begin_stretch()

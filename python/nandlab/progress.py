@@ -36,6 +36,7 @@ class RunProgress:
         self._rate = _Rate()
         #: Whether requests have ended.
         self.has_begun = False
+        self._note: str | None = None
 
     def __enter__(self) -> RunProgress:
         return self
@@ -47,6 +48,9 @@ class RunProgress:
     def __call__(self, report: Report) -> bool:
         self._rate.add(report)
         self.has_begun |= report.requests > 0
+        if report.note is not None and report.note != self._note:
+            self._note = report.note
+            print(visible(f"note: {report.note}"), file=sys.stderr, flush=True)
         if self._want_bar:
             if self._bar is None and report.wall_s >= _BAR_AFTER_S:
                 self._bar = _make_bar()

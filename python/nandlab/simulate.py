@@ -60,6 +60,8 @@ class Progress:
     page_operations: int
     #: Wall time since the start, in seconds.
     wall_s: float
+    #: What the user should know of the kept drive: why it was not used, or why this one was not kept.
+    note: str | None = None
 
 
 class Stopped(Exception):
@@ -297,6 +299,7 @@ class _Worker(threading.Thread):
             "requests": 0,
             "sim_time_s": 0.0,
             "page_operations": 0,
+            "note": None,
         }
         self.result: RunResult | None = None
         self.error: BaseException | None = None
@@ -389,6 +392,7 @@ def _watch(
                     sim_time_s=report["sim_time_s"],
                     page_operations=report["page_operations"],
                     wall_s=time.perf_counter() - begin,
+                    note=report["note"],
                 )
                 if progress(now) is False and worker.is_alive():
                     worker.stop.set()

@@ -55,6 +55,8 @@ WRAPPED = {
     "trace_formats": "trace.formats",
     "profiles": "trace.profiles",
     "kept_traces": "trace.kept",
+    "kept_drives": "cli.doctor.kept_drives",
+    "build_identity": "study.plan.build_identity",
 }
 
 

@@ -4,6 +4,7 @@ use crate::any_drive::{AnyDrive, on};
 use crate::batch::{self, Pace};
 use crate::errors::{RunError, unsaved_text};
 use crate::interrupt::{Interruptible, interruptible, wait};
+use crate::kept_drives;
 use crate::policy::{Chosen, check_loaded, holding, slice};
 use crate::simulation::{drive_failure, save_drive};
 use crate::spec::Spec;
@@ -44,6 +45,9 @@ pub(crate) struct Drive {
     ended: Vec<Completion>,
     /// Whether the drive is observed for the writes that reads return.
     has_versions: bool,
+    /// What the user should know of the kept drive, if anything.
+    #[pyo3(get)]
+    note: Option<String>,
 }
 
 /// The drive, for a method that no other thread interrupts.
@@ -63,6 +67,7 @@ impl Drive {
     fn new(py: Python<'_>, spec: &Spec, verify: bool, versions: bool) -> PyResult<Self> {
         check_loaded(&spec.loaded)?;
         let (policies, hash) = (spec.chosen(), spec.loaded.hash());
+        let kept = kept_drives::kept(py).and_then(|kept| kept.of(&spec.loaded));
         let spec = spec.loaded.spec.clone();
         interruptible(py, |stop| {
             let unit_bytes = spec.geometry().unit_bytes;
@@ -70,6 +75,7 @@ impl Drive {
                 if versions { taps.with(Versions::new(unit_bytes)) } else { taps }
             })
             .map_err(|error| RunError::new_err(error.to_string()))?;
+            let mut note = None;
             if let PreconditionSpec::Load(path) = &spec.precondition {
                 let failed =
                     |e: &dyn std::fmt::Display| RunError::new_err(format!("{}: {e}", path.display()));
@@ -81,15 +87,17 @@ impl Drive {
                         pause();
                         !stop.is_requested()
                     };
-                    on!(&mut any, drive => drive.precondition(&mut watch));
-                });
+                    let done = on!(&mut any, drive => drive.precondition_or_load(kept.as_ref(), &mut watch));
+                    note = done.map_err(RunError::new_err)?.note;
+                    Ok::<_, PyErr>(())
+                })?;
             }
             any.expect_preconditioned();
             if let Some(failure) = on!(&mut any, drive => drive.failure().cloned()) {
                 return Err(failed(&failure, &hash, &policies));
             }
             let (ended, has_versions) = (Vec::new(), versions);
-            Ok(Self { drive: Some(any), worker: None, hash, policies, ended, has_versions })
+            Ok(Self { drive: Some(any), worker: None, hash, policies, ended, has_versions, note })
         })?
     }
 

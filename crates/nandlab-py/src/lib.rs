@@ -9,6 +9,7 @@ mod codec;
 mod drive;
 mod errors;
 mod interrupt;
+mod kept_drives;
 mod parquet;
 mod policy;
 mod power_test;
@@ -72,5 +73,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(trace::trace_formats, module)?)?;
     module.add_function(wrap_pyfunction!(trace::profiles, module)?)?;
     module.add_function(wrap_pyfunction!(trace::kept_traces, module)?)?;
+    module.add_function(wrap_pyfunction!(kept_drives::kept_drives, module)?)?;
+    module.add_function(wrap_pyfunction!(kept_drives::build_identity, module)?)?;
     Ok(())
 }

@@ -157,6 +157,7 @@ mod unix {
             let cutter = simulated::Cutter::new(recording, &spec.loaded.spec, memory, &mut |_| true)
                 .map_err(|unserved| {
                     RunError::new_err(match unserved {
+                        Unserved::Kept(error) => error,
                         Unserved::Stopped => "stopped".to_owned(),
                         Unserved::Failed(failure) => failure_text(&failure, &spec.loaded.hash()),
                         Unserved::Restore(path, error) => format!("{}: {error}", path.display()),

@@ -1,6 +1,7 @@
 //! A session of a served drive, played again from its recording.
 
 use crate::errors::RunError;
+use crate::kept_drives;
 use crate::run::{Outcome, Preconditioning};
 use crate::simulation::{Failure, Simulation, unread_text};
 use crate::spec::Spec;
@@ -98,13 +99,14 @@ pub(crate) fn recording_header(path: PathBuf) -> PyResult<(String, String, Strin
 impl Replay {
     #[new]
     #[pyo3(signature = (path, spec, verify=false))]
-    fn new(path: PathBuf, spec: &Spec, verify: bool) -> PyResult<Self> {
+    fn new(py: Python<'_>, path: PathBuf, spec: &Spec, verify: bool) -> PyResult<Self> {
         let (recording, bytes) = open(&path).map_err(RunError::new_err)?;
         check_whole(recording.header(), &path)?;
         let simulation = Simulation::of_recording(&spec.loaded, verify);
         let simulation = Box::new(simulation.map_err(|error| RunError::new_err(error.to_string()))?);
+        let kept = kept_drives::kept(py).and_then(|kept| kept.of(&spec.loaded));
         Ok(Self {
-            state: State::Preconditioning(Preconditioning::start(simulation, None, None)),
+            state: State::Preconditioning(Preconditioning::start(simulation, None, None, kept)),
             played: Mutex::new(Played { recording, player: Player::default(), bytes, last: None }),
             path,
             spec: spec.clone(),
@@ -134,6 +136,7 @@ impl Replay {
         out.set_item("requests", of(Simulation::requests_ended))?;
         out.set_item("sim_time_s", of(Simulation::now) as f64 * 1e-9)?;
         out.set_item("page_operations", of(Simulation::page_operations))?;
+        out.set_item("note", simulation.and_then(|simulation| simulation.note()))?;
         Ok(out)
     }
 

@@ -1,12 +1,14 @@
 //! A run: preconditions the drive, plays the workload, returns the results.
 
 use crate::errors::{RunError, trace_error};
+use crate::kept_drives;
 use crate::policy::{check_loaded, holding, slice};
 use crate::shared::{SharedDrives, UNITS_MAX};
 use crate::simulation::{Failure, Outputs, Requests, Shared, Simulation};
 use crate::spec::Spec;
 use crate::tables;
 use nandlab::base::units::Time;
+use nandlab::drive::kept::KeptDrive;
 use nandlab::report::RunFacts;
 use nandlab::runner::Runner;
 use pyo3::exceptions::PyAssertionError;
@@ -40,12 +42,13 @@ pub(crate) struct Preconditioning {
 }
 
 impl Preconditioning {
-    /// Starts the thread. `first_pass` is a second source of the workload, for `precondition.map_reads`. `drives`: where
-    /// a preconditioned drive may be found, and is kept.
+    /// Starts the thread. `first_pass` is a second source of the workload, for `precondition.map_reads`. `drives` and
+    /// `kept`: where a preconditioned drive may be found, and is kept, in memory and in a file.
     pub(crate) fn start(
         mut simulation: Box<Simulation>,
         first_pass: Option<Runner<Requests>>,
         drives: Option<Shared>,
+        kept: Option<KeptDrive>,
     ) -> Self {
         let (share, is_stopped) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
         let (thread_share, thread_is_stopped) = (share.clone(), is_stopped.clone());
@@ -59,7 +62,7 @@ impl Preconditioning {
                     pause();
                     watch(done)
                 };
-                simulation.precondition(first_pass, drives, &mut watch)
+                simulation.precondition(first_pass, drives, kept.as_ref(), &mut watch)
             });
             (simulation, outcome)
         });
@@ -155,6 +158,7 @@ impl Run {
         let has_policies = !chosen.is_empty();
         let may_share = chosen.iter().all(|chosen| chosen.policy.get().copies);
         let drives = shared.map(|shared| shared.0.clone());
+        let kept_drives = kept_drives::kept(py);
         let mut workload = spec.workload()?.clone();
         // `precondition.map_reads` reads the workload as the spec gives it, even if the run repeats it without end.
         let round = workload.clone();
@@ -181,10 +185,13 @@ impl Run {
             let shared = drives.filter(|_| !verify && may_share && geometry.units <= UNITS_MAX);
             let shared =
                 shared.and_then(|drives| Some(Shared { drives, key: spec.loaded.precondition_key()? }));
+            let kept_drive = kept_drives.and_then(|kept| kept.of(&spec.loaded));
             let simulation = Simulation::new(&spec.loaded, chosen, verify, workload.warm_up);
             let simulation = Box::new(simulation.map_err(|error| Failure::Run(error.to_string()))?);
             Ok::<_, Failure>(Self {
-                state: State::Preconditioning(Preconditioning::start(simulation, first_pass, shared)),
+                state: State::Preconditioning(Preconditioning::start(
+                    simulation, first_pass, shared, kept_drive,
+                )),
                 runner: runner(source),
                 spec,
                 save_drive,
@@ -206,6 +213,12 @@ impl Run {
         let keeps = self.has_policies && !matches!(self.state, State::Preconditioning(_));
         slice(py, keeps, || self.advance(budget, until))?;
         let out = PyDict::new(py);
+        let note = match &self.state {
+            State::Saving(simulation) | State::Playing { simulation, .. } | State::Verifying(simulation) => {
+                simulation.note()
+            }
+            State::Preconditioning(_) | State::Over => None,
+        };
         let (phase, progress, now, operations) = match &self.state {
             State::Preconditioning(p) => ("precondition", p.share(), 0, 0),
             State::Saving(simulation) => ("save", 0.0, 0, simulation.page_operations()),
@@ -224,6 +237,7 @@ impl Run {
         out.set_item("requests", self.completed)?;
         out.set_item("sim_time_s", now as f64 * 1e-9)?;
         out.set_item("page_operations", operations)?;
+        out.set_item("note", note)?;
         Ok(out)
     }
 

@@ -28,7 +28,9 @@ pub(crate) fn serve(
             named.slot, named.name
         )));
     }
-    linux::serve(py, spec, linux::Wanted::of(options)?, ready, notice)
+    let mut wanted = linux::Wanted::of(options)?;
+    wanted.options.kept = crate::kept_drives::kept(py).and_then(|kept| kept.of(&spec.loaded));
+    linux::serve(py, spec, wanted, ready, notice)
 }
 
 /// The number of slow requests that a snapshot for the window explains.
@@ -91,7 +93,7 @@ mod linux {
         orders: PathBuf,
         is_spinning: bool,
         patience: Option<Span>,
-        options: Options,
+        pub(super) options: Options,
         /// The time of going on with a kept drive beyond which it is saved.
         replay_max: Span,
         /// The recording, and whether an existing one is gone on with.
@@ -150,6 +152,7 @@ mod linux {
                     },
                     cut_every: value::<u64>(options, "cut_every_ns")?.map(Span::from_ns),
                     checkpoint: value(options, "checkpoint")?,
+                    kept: None,
                 },
             })
         }
@@ -263,6 +266,7 @@ mod linux {
         }
         let mut drive = Simulated::build(&spec.loaded.spec, &wanted.options, &mut watch).map_err(|unserved| match unserved {
             Unserved::Stopped => "stopped before the drive was preconditioned".to_owned(),
+            Unserved::Kept(error) => error,
             Unserved::Failed(failure) => failure_text(&failure, &spec.loaded.hash()),
             Unserved::Load(path, error) => format!(
                 "{}: {error}\n  remedy: save the drive anew from this spec with --save-drive, or correct precondition.load",
@@ -274,6 +278,9 @@ mod linux {
                 path.display()
             ),
         })?;
+        if let Some(note) = drive.note() {
+            let _ = notices.send(note.to_owned());
+        }
         let mut resumed = None;
         if let Some((recorded, resumes)) = &wanted.recorded {
             let header = Header {

@@ -8,6 +8,7 @@ use crate::shared::KeptDrives;
 use crate::tables;
 use nandlab::base::note::Note;
 use nandlab::base::units::{SECOND, Span};
+use nandlab::drive::kept::KeptDrive;
 use nandlab::drive::spec::{Loaded, PreconditionSpec};
 use nandlab::drive::{BuildError, Completion, Drive, Lived, Refused, SaveError, SnapshotError};
 use nandlab::host::Request;
@@ -97,6 +98,8 @@ pub(crate) struct Simulation {
     /// Hash of the resolved spec.
     hash: String,
     pts: Option<nandlab::drive::PtsOutcome>,
+    /// What the user should know of the kept drive, if anything.
+    note: Option<String>,
     requests: Option<[Vec<u64>; 7]>,
     has_clients: bool,
     /// Requests of the warm-up that have not ended.
@@ -190,6 +193,7 @@ impl Simulation {
             policies,
             hash: loaded.hash(),
             pts: None,
+            note: None,
             requests: spec.output.requests.then(Default::default),
             has_clients: spec.workload.as_ref().is_some_and(|workload| !workload.clients().is_empty()),
             warm_up_left: warm_up,
@@ -203,16 +207,25 @@ impl Simulation {
         !self.policies.is_empty()
     }
 
-    /// Preconditions the drive; returns `Ok(false)` if `watch` has stopped the preconditioning.
+    /// What the user should know of the kept drive, if anything.
+    pub(crate) fn note(&self) -> Option<&str> {
+        self.note.as_deref()
+    }
+
+    /// Preconditions the drive, or takes over one from memory (`shared`) or from a file (`kept`); returns `Ok(false)`
+    /// if `watch` has stopped the preconditioning.
     pub(crate) fn precondition(
         &mut self,
         first_pass: Option<Runner<Requests>>,
         shared: Option<Shared>,
+        kept: Option<&KeptDrive>,
         watch: &mut dyn FnMut(f64) -> bool,
     ) -> Result<bool, Failure> {
-        let kept = shared.as_ref().map_or(Vec::new(), |shared| shared.drives.of(&shared.key));
+        let in_memory = shared.as_ref().map_or(Vec::new(), |shared| shared.drives.of(&shared.key));
         let drive = &mut self.drive;
-        if let Some(like) = kept.into_iter().find(|like| on!(drive, drive => drive.precondition_like(like))) {
+        if let Some(like) =
+            in_memory.into_iter().find(|like| on!(drive, drive => drive.precondition_like(like)))
+        {
             self.pts = like.outcome().cloned();
             on!(&mut self.drive, drive => drive.warm_up(self.warm_up_left));
             return Ok(true);
@@ -228,12 +241,13 @@ impl Simulation {
                 )),
             })?;
         } else {
-            let (is_done, pts) = on!(&mut self.drive, drive => drive.precondition(watch));
-            self.pts = pts;
+            let done = on!(&mut self.drive, drive => drive.precondition_or_load(kept, watch));
+            let done = done.map_err(Failure::Run)?;
+            (self.pts, self.note) = (done.outcome, done.note);
             if let Some(failure) = on!(&self.drive, drive => drive.failure()) {
                 return Err(drive_failure(failure, &self.hash, &self.policies));
             }
-            if !is_done {
+            if !done.is_done {
                 return Ok(false);
             }
         }

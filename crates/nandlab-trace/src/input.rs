@@ -5,8 +5,9 @@
 //! any size. A line is a slice of its chunk; only a line or record that crosses the end of a chunk is copied.
 
 use crate::error::{ErrorKind, Position, TraceError};
-use crate::stamp::{ReadBytes, Stamp, now};
+use crate::stamp::{ReadBytes, Stamp};
 use crate::unpack::{Open, Refusal, unpack};
+use nandlab_base::base::kept_folder::now;
 use nandlab_base::recording::RecordingError;
 use std::fs::File;
 use std::io::{self, Read};

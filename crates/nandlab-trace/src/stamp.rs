@@ -1,5 +1,6 @@
 //! The state of a file, and of the bytes that were read from it: what a kept trace is known by.
 
+use nandlab_base::base::kept_folder::is_older;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -46,14 +47,4 @@ pub(crate) struct ReadBytes {
     pub(crate) after: Stamp,
     /// The time at which the file was opened.
     pub(crate) opened: SystemTime,
-}
-
-/// Whether `time` is at least `age` before `now`.
-pub(crate) fn is_older(time: SystemTime, now: SystemTime, age: Duration) -> bool {
-    now.duration_since(time).is_ok_and(|since| since >= age)
-}
-
-#[allow(clippy::disallowed_methods, reason = "ages of files; no result depends on the wall clock")]
-pub(crate) fn now() -> SystemTime {
-    SystemTime::now()
 }

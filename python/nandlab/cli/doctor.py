@@ -89,12 +89,12 @@ def doctor(options: argparse.Namespace) -> End:
     }
     from nandlab import trace
 
-    kept = trace.kept()
+    kept = {"kept_traces": trace.kept(), "kept_drives": kept_drives()}
     if options.json:
         facts = {
             **machine,
             "memory_bytes": free,
-            "kept_traces": None if kept is None else {**kept._asdict(), "folder": str(kept.folder)},
+            **{what: None if of is None else {**of._asdict(), "folder": str(of.folder)} for what, of in kept.items()},
             "works": not broken,
             "checks": [check._asdict() for check in checks],
         }
@@ -103,11 +103,10 @@ def doctor(options: argparse.Namespace) -> End:
     from nandlab.units import size
 
     machine["memory"] = "unknown" if free is None else f"{size(free)} available to a run"
-    machine["kept traces"] = (
-        "off (NANDLAB_CACHE)"
-        if kept is None
-        else f"{kept.folder}: {kept.traces} ({size(kept.bytes)} of {size(kept.bytes_max)})"
-    )
+    for what, of in kept.items():
+        machine[what.replace("_", " ")] = (
+            "off (NANDLAB_CACHE)" if of is None else f"{of.folder}: {of[1]} ({size(of.bytes)} of {size(of.bytes_max)})"
+        )
     # Plain text: the packages that draw tables may be the ones that are missing.
     rows = [(name, "", str(value), "") for name, value in machine.items()] + [tuple(check) for check in checks]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
@@ -116,6 +115,24 @@ def doctor(options: argparse.Namespace) -> End:
     if broken:
         say(f"\nbroken: {', '.join(broken)}\n  remedy: install nandlab again, with its dependencies")
     return End(2 if broken else 0)
+
+
+class KeptDrives(NamedTuple):
+    """The folder in which preconditioned drives are kept for the next run."""
+
+    folder: Path
+    drives: int
+    bytes: int
+    #: The limit of `bytes`. Above it, the drives that were used least recently are removed.
+    bytes_max: int
+
+
+def kept_drives() -> KeptDrives | None:
+    """The folder of kept drives, and their number and size; `None` if none are kept (`NANDLAB_CACHE=off`)."""
+    from nandlab import _core as core
+
+    folder = core.kept_drives()
+    return None if folder is None else KeptDrives(*folder)
 
 
 def processors() -> int:

@@ -100,9 +100,7 @@ class PlannedRun:
 @functools.cache
 def build_identity() -> str:
     """The build of nandlab: its version, and a hash of the compiled core."""
-    file = getattr(_core, "__file__", None)
-    digest = hashlib.sha256(Path(file).read_bytes()).hexdigest()[:16] if file else "none"
-    return f"{_core.version()}+{digest}"
+    return _core.build_identity() or f"{_core.version()}+none"
 
 
 @functools.cache

@@ -1,11 +1,13 @@
 //! Types that any room may use and that depend on no room: time and other units of measurement, ids, page kinds,
 //! requests, lists, slabs, steps of work, hash tables, large arrays, random streams and draws, numbers as text, texts
-//! from outside in messages, states as bytes, counters, sections of results, notes and descriptions of policies.
+//! from outside in messages, states as bytes, folders of kept files, counters, sections of results, notes and
+//! descriptions of policies.
 
 pub mod binomial;
 pub mod counters;
 pub mod huge;
 pub mod ids;
+pub mod kept_folder;
 pub mod list;
 pub mod lost;
 pub mod note;

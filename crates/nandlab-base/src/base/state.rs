@@ -95,6 +95,29 @@ impl<'a> StateWriter<'a> {
         }
     }
 
+    /// Writes numbers of `N` bytes each.
+    #[inline]
+    fn put_all<const N: usize, T: Copy>(&mut self, mut numbers: &[T], bytes: impl Fn(T) -> [u8; N]) {
+        if self.sink.is_none() {
+            self.passed_on += (N * numbers.len()) as u64;
+            return;
+        }
+        while let [first, others @ ..] = numbers {
+            let (at, room) = (self.chunk.len(), (CHUNK - self.chunk.len()) / N);
+            if room == 0 {
+                self.put_slowly(&bytes(*first));
+                numbers = others;
+                continue;
+            }
+            let (now, later) = numbers.split_at(room.min(numbers.len()));
+            self.chunk.resize(at + N * now.len(), 0);
+            for (to, &number) in self.chunk[at..].as_chunks_mut().0.iter_mut().zip(now) {
+                *to = bytes(number);
+            }
+            numbers = later;
+        }
+    }
+
     #[cold]
     fn put_slowly(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
@@ -169,6 +192,33 @@ impl<'a> StateReader<'a> {
         self.get_slowly(bytes)
     }
 
+    /// Reads numbers of `N` bytes each.
+    #[inline]
+    fn get_all<const N: usize, T>(
+        &mut self,
+        mut numbers: &mut [T],
+        number: impl Fn([u8; N]) -> T,
+    ) -> Result<(), StateError> {
+        while !numbers.is_empty() {
+            let (whole, _) = self.chunk[self.at..].as_chunks::<N>();
+            if whole.is_empty() {
+                let mut bytes = [0; N];
+                self.get_slowly(&mut bytes)?;
+                numbers[0] = number(bytes);
+                numbers = &mut numbers[1..];
+                continue;
+            }
+            let count = whole.len().min(numbers.len());
+            let (now, later) = std::mem::take(&mut numbers).split_at_mut(count);
+            for (to, &bytes) in now.iter_mut().zip(whole) {
+                *to = number(bytes);
+            }
+            self.at += N * now.len();
+            numbers = later;
+        }
+        Ok(())
+    }
+
     #[cold]
     fn get_slowly(&mut self, bytes: &mut [u8]) -> Result<(), StateError> {
         for byte in bytes {
@@ -223,6 +273,22 @@ pub trait Value: Sized {
     /// # Errors
     /// When reading fails, or the bytes are not such a value.
     fn load(from: &mut StateReader<'_>) -> Result<Self, StateError>;
+
+    /// Writes values one after the other.
+    fn save_all(values: &[Self], out: &mut StateWriter<'_>) {
+        values.iter().for_each(|value| value.save(out));
+    }
+
+    /// Reads values that [`Value::save_all`] has written.
+    ///
+    /// # Errors
+    /// When reading fails, or the bytes are not such values.
+    fn load_all(values: &mut [Self], from: &mut StateReader<'_>) -> Result<(), StateError> {
+        for value in values {
+            *value = Self::load(from)?;
+        }
+        Ok(())
+    }
 }
 
 /// Saves an option whose presence follows from the settings.
@@ -400,6 +466,14 @@ macro_rules! numbers {
                 let mut bytes = [0; size_of::<Self>()];
                 from.get(&mut bytes)?;
                 Ok(Self::from_le_bytes(bytes))
+            }
+
+            fn save_all(values: &[Self], out: &mut StateWriter<'_>) {
+                out.put_all(values, Self::to_le_bytes);
+            }
+
+            fn load_all(values: &mut [Self], from: &mut StateReader<'_>) -> Result<(), StateError> {
+                from.get_all(values, Self::from_le_bytes)
             }
         }
 
@@ -738,7 +812,7 @@ impl<T: Value + Clone + PartialEq> State for Huge<T> {
         for run in self.chunks(RUN) {
             let is_one = run.iter().all(|item| *item == run[0]);
             is_one.save(out);
-            run[..if is_one { 1 } else { run.len() }].iter().for_each(|item| item.save(out));
+            T::save_all(&run[..if is_one { 1 } else { run.len() }], out);
         }
     }
 
@@ -746,9 +820,7 @@ impl<T: Value + Clone + PartialEq> State for Huge<T> {
         check_len(self.len(), from)?;
         for run in self.chunks_mut(RUN) {
             if !bool::load(from)? {
-                for item in run {
-                    *item = T::load(from)?;
-                }
+                T::load_all(run, from)?;
                 continue;
             }
             let one = T::load(from)?;

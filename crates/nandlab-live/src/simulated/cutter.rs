@@ -78,6 +78,7 @@ impl Cutter {
             cut_every: None,
             explain: None,
             checkpoint: None,
+            kept: None,
         };
         let mut drive = Simulated::build(spec, &options, watch)?;
         drive.keeps_all = true;

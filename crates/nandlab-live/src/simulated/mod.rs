@@ -21,6 +21,7 @@ use std::fs::File;
 use std::path::PathBuf;
 
 use nandlab::base::units::{Span, Time};
+use nandlab::drive::kept::KeptDrive;
 use nandlab::drive::spec::{PreconditionSpec, Spec};
 use nandlab::drive::{Drive, Failure as DriveFailure, PtsOutcome, SnapshotError, Version, Watch};
 use nandlab::host::{Completion as DriveCompletion, FailReason, Op as DriveOp, Request as DriveRequest, Tag};
@@ -111,6 +112,7 @@ pub struct Simulated {
     /// What records the session.
     recorder: Option<Recorder>,
     pts: Option<PtsOutcome>,
+    note: Option<String>,
     /// Versions that nobody can read are kept: a cut may put them back.
     keeps_all: bool,
     /// Where checkpoints are kept; `None`: nowhere.
@@ -149,6 +151,8 @@ pub struct Options {
     pub explain: Option<u32>,
     /// The file of a checkpoint. If it is there, the drive goes on from it, and is not preconditioned.
     pub checkpoint: Option<PathBuf>,
+    /// Where the preconditioned drive may be found, and is kept; `None`: nowhere.
+    pub kept: Option<KeptDrive>,
 }
 
 /// Why a drive cannot be served.
@@ -162,6 +166,8 @@ pub enum Unserved {
     Load(PathBuf, SnapshotError),
     /// A checkpoint cannot be restored.
     Restore(PathBuf, SnapshotError),
+    /// A kept drive cannot be read to its end: the error with its remedy.
+    Kept(String),
 }
 
 impl Simulated {
@@ -206,22 +212,23 @@ impl Simulated {
             restored.read_from = Some(read_from);
             return Ok(restored);
         }
-        let (mut pts, begin) = (None, processor_time());
+        let (mut pts, mut note, begin) = (None, None, processor_time());
         if let PreconditionSpec::Load(path) = &spec.precondition {
             let unserved = |error| Unserved::Load(path.clone(), error);
             let file = File::open(path).map_err(|error| unserved(SnapshotError::Io(error)))?;
             drive.load(file).map_err(unserved)?;
         } else {
-            let is_done;
-            (is_done, pts) = drive.precondition(watch);
+            let done = drive.precondition_or_load(options.kept.as_ref(), watch).map_err(Unserved::Kept)?;
+            (pts, note) = (done.outcome, done.note);
             if let Some(failure) = drive.failure() {
                 return Err(Unserved::Failed(Box::new(failure.clone())));
             }
-            if !is_done {
+            if !done.is_done {
                 return Err(Unserved::Stopped);
             }
         }
         let mut built = Self::new(drive, options.speed, options.cut_every, pts);
+        built.note = note;
         built.begin_snapshots(options);
         built.replay = processor_time().saturating_sub(begin);
         Ok(built)
@@ -251,6 +258,7 @@ impl Simulated {
             busy_since: None,
             recorder: None,
             pts,
+            note: None,
             keeps_all: false,
             kept: None,
             follows: None,
@@ -277,6 +285,11 @@ impl Simulated {
     /// How preconditioning to steady state has ended, if the spec asks for it.
     pub fn pts(&self) -> Option<&PtsOutcome> {
         self.pts.as_ref()
+    }
+
+    /// What the user should know of the kept drive, if anything.
+    pub fn note(&self) -> Option<&str> {
+        self.note.as_deref()
     }
 
     fn data(&mut self) -> &mut Data {

@@ -52,7 +52,15 @@ pub(crate) const KINDS: [&[&str]; 8] = [
 pub(crate) const MAX: Speed = Speed::Max { gather: 1 };
 
 pub(crate) fn options(speed: Speed) -> Options {
-    Options { speed, memory_max: 1 << 30, folder: None, cut_every: None, explain: None, checkpoint: None }
+    Options {
+        speed,
+        memory_max: 1 << 30,
+        folder: None,
+        cut_every: None,
+        explain: None,
+        checkpoint: None,
+        kept: None,
+    }
 }
 
 pub(crate) fn drive(sets: &[&str], options: &Options) -> Simulated {

@@ -14,12 +14,12 @@ use crate::batch::{BATCH, Batch, End};
 use crate::error::{ErrorKind, TraceError};
 use crate::format::name_of;
 use crate::tally::{NUMBERS, Tally};
+use nandlab_base::base::kept_folder::IncompleteFile;
 use nandlab_base::base::request::{Op, Request, Tag};
 use nandlab_base::base::units::Time;
 use serde_json::{Value, json};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use twox_hash::XxHash3_128;
 
@@ -41,12 +41,9 @@ const ROWS: usize = 256;
 /// Bytes read at once to check a file.
 const CHUNK: usize = 1 << 18;
 
-/// Writes a kept trace to a file that gets its name when it is complete. The incomplete file is removed when the writer
-/// is dropped.
+/// Writes a kept trace to a file that gets its name when it is complete.
 pub(super) struct Writer {
-    file: File,
-    path: PathBuf,
-    is_complete: bool,
+    to: IncompleteFile,
     hash: XxHash3_128,
     block: Vec<u8>,
     requests: u64,
@@ -55,13 +52,11 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Begins the file `path`, which must not exist and may have `bytes_max` bytes. Only the owner can read the file,
-    /// because the owner of the trace may have restricted its readers.
-    pub(super) fn create(path: PathBuf, bytes_max: u64) -> io::Result<Self> {
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+    /// A writer to the file `to`, which may have `bytes_max` bytes.
+    pub(super) fn new(to: IncompleteFile, bytes_max: u64) -> Self {
         let hash = XxHash3_128::new();
         let block = Vec::with_capacity(BLOCK_HEAD + COLUMNS * column::bytes_max(BATCH));
-        Ok(Self { file, path, is_complete: false, hash, block, requests: 0, bytes: 0, bytes_max })
+        Self { to, hash, block, requests: 0, bytes: 0, bytes_max }
     }
 
     /// Appends the requests of a batch.
@@ -102,7 +97,7 @@ impl Writer {
             return Err(io::Error::from(io::ErrorKind::QuotaExceeded));
         }
         self.hash.write(&self.block);
-        self.file.write_all(&self.block)
+        self.to.file.write_all(&self.block)
     }
 
     /// Completes the file and renames it to `name`.
@@ -123,18 +118,8 @@ impl Writer {
         }
         self.write()?;
         let hash = self.hash.finish_128();
-        self.file.write_all(&[&hash.to_le_bytes()[..], &MAGIC].concat())?;
-        std::fs::rename(&self.path, name)?;
-        self.is_complete = true;
-        Ok(())
-    }
-}
-
-impl Drop for Writer {
-    fn drop(&mut self) {
-        if !self.is_complete {
-            let _ = std::fs::remove_file(&self.path);
-        }
+        self.to.file.write_all(&[&hash.to_le_bytes()[..], &MAGIC].concat())?;
+        self.to.publish(name)
     }
 }
 

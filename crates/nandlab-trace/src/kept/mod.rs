@@ -33,36 +33,29 @@ mod tests;
 pub(crate) use file::{Description, KeptReader};
 
 use crate::batch::Batch;
-use crate::stamp::{ReadBytes, Stamp, is_older, now};
+use crate::stamp::{ReadBytes, Stamp};
 use crate::tally::Tally;
 use crate::trace::TraceSource;
 use file::Writer;
+use nandlab_base::base::kept_folder::{KeptFolder, now, touch};
 use nandlab_base::workload::{Part, TraceSpec};
-use std::ffi::OsStr;
-use std::fs::{self, DirBuilder, File, Metadata};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 use twox_hash::XxHash3_128;
 
 /// Bytes of all kept traces in a folder, at most.
 const BYTES_MAX: u64 = 4 << 30;
 /// Age of mtime and ctime at which a file system gives a change of the file another time.
 const SETTLED: Duration = Duration::from_secs(2);
-/// An incomplete file of this age was left by a process that has ended.
-const ABANDONED: Duration = Duration::from_secs(24 * 3600);
-/// Space that a source mark takes on a file system.
-const MARK_BYTES: u64 = 4096;
 /// The version of this crate, whatever its number: a change of a parser makes all kept traces void.
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("NANDLAB_TRACE_SOURCES"));
 
 /// The folder of kept traces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptTraces {
-    folder: PathBuf,
-    bytes_max: u64,
+    folder: KeptFolder,
     settled: Duration,
 }
 
@@ -76,60 +69,40 @@ pub struct KeptSize {
 }
 
 impl KeptTraces {
-    /// The folder that the environment names: `$NANDLAB_CACHE/traces`, else `$XDG_CACHE_HOME/nandlab/traces`, else
-    /// `~/.cache/nandlab/traces`. `None`: no traces are kept, because `NANDLAB_CACHE` is `off` or there is no home
-    /// folder.
+    /// The folder `traces` that the environment gives ([`KeptFolder::from_environment`]). `None`: no traces are kept.
     pub fn from_environment() -> Option<Self> {
-        let of = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-        Self::from_variables(of("NANDLAB_CACHE"), of("XDG_CACHE_HOME"), of("HOME"))
-    }
-
-    fn from_variables(
-        own: Option<std::ffi::OsString>,
-        xdg: Option<std::ffi::OsString>,
-        home: Option<std::ffi::OsString>,
-    ) -> Option<Self> {
-        let folder = match own {
-            Some(off) if off == "off" => return None,
-            Some(own) => PathBuf::from(own),
-            // The XDG specification has relative paths ignored.
-            None => match xdg.map(PathBuf::from).filter(|path| path.is_absolute()) {
-                Some(xdg) => xdg.join("nandlab"),
-                None => Path::new(&home?).join(".cache/nandlab"),
-            },
-        };
-        Some(Self::in_folder(folder.join("traces")))
+        KeptFolder::from_environment("traces", BYTES_MAX).map(Self::of)
     }
 
     /// Kept traces in `folder`, which is made when the first trace is kept.
     pub fn in_folder(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into(), bytes_max: BYTES_MAX, settled: SETTLED }
+        Self::of(KeptFolder::new(folder, BYTES_MAX))
+    }
+
+    fn of(folder: KeptFolder) -> Self {
+        Self { folder, settled: SETTLED }
     }
 
     /// With `bytes_max` as the limit of all kept traces in the folder, in bytes.
     #[must_use]
     pub fn limited(self, bytes_max: u64) -> Self {
-        Self { bytes_max, ..self }
+        Self { folder: KeptFolder::new(self.folder.path(), bytes_max), ..self }
     }
 
     /// The folder.
     pub fn folder(&self) -> &Path {
-        &self.folder
+        self.folder.path()
     }
 
     /// The limit of all kept traces in the folder, in bytes.
     pub fn bytes_max(&self) -> u64 {
-        self.bytes_max
+        self.folder.bytes_max()
     }
 
     /// The space that the kept traces take; 0 if the folder does not exist.
     pub fn size(&self) -> KeptSize {
-        let mut size = KeptSize::default();
-        for entry in self.entries() {
-            size.traces += u64::from(entry.kind() == Some("trace"));
-            size.bytes += entry.meta.len();
-        }
-        size
+        let (traces, bytes) = self.folder.size("trace");
+        KeptSize { traces, bytes }
     }
 
     /// The kept trace of the content that `trace` names now.
@@ -170,31 +143,23 @@ impl KeptTraces {
     /// cannot be written.
     pub(crate) fn keeper(&self, trace: &TraceSpec) -> Option<Keeper> {
         fs::metadata(&trace.path).ok().filter(Metadata::is_file)?;
-        DirBuilder::new().recursive(true).mode(0o700).create(&self.folder).ok()?;
-        let writer = Writer::create(self.incomplete(), self.bytes_max).ok()?;
+        self.folder.make().ok()?;
+        let writer = Writer::new(self.folder.begin().ok()?, self.bytes_max());
         Some(Keeper { kept: self.clone(), keys: keys_hash(trace), writer })
     }
 
     fn name(&self, size: u64, hash: u128, keys: u128) -> PathBuf {
-        self.folder.join(format!("{size:x}-{hash:032x}-{keys:032x}.trace"))
+        self.folder().join(format!("{size:x}-{hash:032x}-{keys:032x}.trace"))
     }
 
     fn mark(&self, stamp: &Stamp) -> PathBuf {
-        self.folder.join(format!("{:032x}.source", XxHash3_128::oneshot(format!("{stamp:?}").as_bytes())))
-    }
-
-    /// The path of a new incomplete file.
-    fn incomplete(&self) -> PathBuf {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let now = now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos());
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        self.folder.join(format!("{}-{now:x}-{count}.incomplete", std::process::id()))
+        self.folder().join(format!("{:032x}.source", XxHash3_128::oneshot(format!("{stamp:?}").as_bytes())))
     }
 
     /// Whether there is a kept trace of a source of this size, parsed with these keys.
     fn has_candidate(&self, size: u64, keys: u128) -> bool {
         let (start, end) = (format!("{size:x}-"), format!("-{keys:032x}.trace"));
-        let Ok(entries) = fs::read_dir(&self.folder) else { return false };
+        let Ok(entries) = fs::read_dir(self.folder()) else { return false };
         entries.flatten().any(|entry| {
             entry.file_name().to_str().is_some_and(|name| name.starts_with(&start) && name.ends_with(&end))
         })
@@ -210,63 +175,9 @@ impl KeptTraces {
     }
 
     fn write_mark(&self, mark: &Path, hash: u128) -> io::Result<()> {
-        let path = self.incomplete();
-        let written = fs::OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&path)
-            .and_then(|mut file| file.write_all(mark_text(hash).as_bytes()))
-            .and_then(|()| fs::rename(&path, mark));
-        if written.is_err() {
-            let _ = fs::remove_file(&path);
-        }
-        written
-    }
-
-    /// Removes incomplete files that were abandoned, and the files used longest ago, until the rest is within the limit.
-    fn sweep(&self) {
-        let (mut entries, now) = (Vec::new(), now());
-        for entry in self.entries() {
-            match entry.kind() {
-                Some("incomplete") if is_older(entry.modified, now, ABANDONED) => {
-                    let _ = fs::remove_file(&entry.path);
-                }
-                Some("trace" | "source") => entries.push(entry),
-                _ => {}
-            }
-        }
-        entries.sort_by(|a, b| (a.modified, &a.path).cmp(&(b.modified, &b.path)));
-        let space = |entry: &Entry| entry.meta.len().max(MARK_BYTES);
-        let mut bytes: u64 = entries.iter().map(space).sum();
-        for entry in entries {
-            if bytes <= self.bytes_max {
-                break;
-            }
-            // Another process may have removed the file already.
-            let _ = fs::remove_file(&entry.path);
-            bytes -= space(&entry);
-        }
-    }
-
-    fn entries(&self) -> impl Iterator<Item = Entry> {
-        fs::read_dir(&self.folder).into_iter().flatten().flatten().filter_map(|entry| {
-            let meta = entry.metadata().ok().filter(Metadata::is_file)?;
-            Some(Entry { path: entry.path(), modified: meta.modified().ok()?, meta })
-        })
-    }
-}
-
-/// A file of the folder.
-struct Entry {
-    path: PathBuf,
-    modified: SystemTime,
-    meta: Metadata,
-}
-
-impl Entry {
-    fn kind(&self) -> Option<&str> {
-        self.path.extension().and_then(OsStr::to_str)
+        let mut to = self.folder.begin()?;
+        to.file.write_all(mark_text(hash).as_bytes())?;
+        to.publish(mark)
     }
 }
 
@@ -297,7 +208,7 @@ impl Keeper {
         let name = kept.name(read.bytes, read.hash, keys);
         writer.finish(&name, source.format_name(), &crate::Source::devices(source), tally).ok()?;
         kept.mark_source(&read);
-        kept.sweep();
+        kept.folder.sweep(&["trace", "source"]);
         Some(())
     }
 }
@@ -336,9 +247,4 @@ fn read_mark(mark: &Path) -> Option<u128> {
     let text = fs::read_to_string(mark).ok()?;
     let hash = u128::from_str_radix(text.get(..32)?, 16).ok()?;
     (text == mark_text(hash)).then_some(hash)
-}
-
-/// Marks a file as used now; a file that cannot be marked is only removed earlier.
-fn touch(path: &Path) {
-    let _ = File::open(path).and_then(|file| file.set_modified(now()));
 }

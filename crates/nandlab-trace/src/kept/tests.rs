@@ -11,6 +11,7 @@ use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
 use std::process::Command;
+use std::time::SystemTime;
 
 /// A folder of the test, removed at its end, with a source and kept traces.
 struct Bench {
@@ -39,7 +40,7 @@ impl Bench {
     }
 
     fn files(&self, kind: &str) -> Vec<PathBuf> {
-        let of_kind = self.kept.entries().filter(|entry| entry.kind() == Some(kind));
+        let of_kind = self.kept.folder.entries().filter(|entry| entry.kind() == Some(kind));
         let mut files: Vec<_> = of_kind.map(|entry| entry.path).collect();
         files.sort();
         files
@@ -344,7 +345,7 @@ fn the_files_used_longest_ago_are_removed() {
     // The first trace was used longest ago until now.
     assert!(bench.read(&traces[0]).0);
     let orphan = |name: &str, age_s| {
-        let path = bench.kept.folder.join(name);
+        let path = bench.kept.folder().join(name);
         fs::write(&path, "half").unwrap();
         File::open(&path).unwrap().set_modified(now() - Duration::from_secs(age_s)).unwrap();
         path
@@ -352,7 +353,7 @@ fn the_files_used_longest_ago_are_removed() {
     let (old, new) = (orphan("1-2-3.incomplete", 100_000), orphan("4-5-6.incomplete", 1_000));
     let foreign = orphan("notes.txt", 1_000_000);
     // Room for three kept traces with their marks.
-    let limited = bench.kept.clone().limited(3 * (each + MARK_BYTES) + 100);
+    let limited = bench.kept.clone().limited(3 * (each + 4096) + 100);
     assert_eq!(read(&limited, &traces[3]), (false, parsed(&traces[3])));
     let stay: Vec<_> = of_each.iter().map(|files| files.iter().all(|file| file.exists())).collect();
     assert_eq!(stay, [true, true, false]);
@@ -380,24 +381,9 @@ fn only_the_owner_can_read_kept_traces() {
     let bench = Bench::settled("mode");
     bench.read(&bench.source("t", &content(100, |_| false, 0))).1.unwrap();
     let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
-    assert_eq!(mode(&bench.kept.folder), 0o700);
-    let modes: Vec<_> = bench.kept.entries().map(|entry| mode(&entry.path)).collect();
+    assert_eq!(mode(bench.kept.folder()), 0o700);
+    let modes: Vec<_> = bench.kept.folder.entries().map(|entry| mode(&entry.path)).collect();
     assert_eq!(modes, [0o600, 0o600]);
-}
-
-#[test]
-fn the_environment_names_the_folder() {
-    let of = |own: Option<&str>, xdg: Option<&str>, home: Option<&str>| {
-        let folder =
-            KeptTraces::from_variables(own.map(Into::into), xdg.map(Into::into), home.map(Into::into));
-        folder.map(|kept| kept.folder.to_str().unwrap().to_owned())
-    };
-    assert_eq!(of(Some("/own"), Some("/xdg"), Some("/home")).as_deref(), Some("/own/traces"));
-    assert_eq!(of(None, Some("/xdg"), Some("/home")).as_deref(), Some("/xdg/nandlab/traces"));
-    assert_eq!(of(None, Some("xdg"), Some("/home")).as_deref(), Some("/home/.cache/nandlab/traces"));
-    assert_eq!(of(None, None, Some("/home")).as_deref(), Some("/home/.cache/nandlab/traces"));
-    assert_eq!(of(Some("off"), Some("/xdg"), Some("/home")), None);
-    assert_eq!(of(None, None, None), None);
 }
 
 /// The folder that the test `processes_share_a_folder` gives its processes.

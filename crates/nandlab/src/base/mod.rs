@@ -5,6 +5,6 @@ pub mod geometry;
 pub mod stripes;
 
 pub use nandlab_base::base::{
-    binomial, counters, huge, ids, list, lost, note, number_map, numbers, page_kind, policy, request, rng,
-    section, slab, state, steps, units, words,
+    binomial, counters, huge, ids, kept_folder, list, lost, note, number_map, numbers, page_kind, policy,
+    request, rng, section, slab, state, steps, units, words,
 };

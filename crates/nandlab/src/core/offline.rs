@@ -4,12 +4,13 @@ use super::{Core, Space, Work};
 use crate::base::geometry::{DieId, Geometry, LaneId, Lpn, SuperblockId, UnitId};
 use crate::base::huge::Huge;
 use crate::base::policy::{PolicyError, PolicyFault, PolicySlot};
+use crate::base::state::{State, StateError, StateReader, StateWriter, Value};
 use crate::base::units::Time;
 use crate::flash::{AgeStamp, Array, DEAD_LPN, ShapeId, Stamp, SuperblockState};
 use crate::ftl::{AllocatedUnit, Config, Ftl, STREAMS_MAX, StreamId};
 use crate::probe::Probe;
 use crate::sched::{Cause, FlashOp, NEVER, Slot, Transaction};
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
 
 /// The most victims without invalid units that the policy may pick in succession outside simulated time, for each
 /// superblock of the lane.
@@ -58,6 +59,13 @@ impl<P: Probe> Core<P> {
     /// A copy of the state of flash and FTL.
     pub(crate) fn flash_state(&self) -> FlashState {
         FlashState { array: self.array.clone(), ftl: self.ftl.clone(), sequence: self.sequence }
+    }
+
+    /// Writes the state of flash and FTL.
+    pub(crate) fn save_flash(&self, out: &mut StateWriter<'_>) {
+        self.array.save_state(out);
+        self.ftl.save_state(out);
+        self.sequence.save(out);
     }
 }
 
@@ -315,6 +323,17 @@ impl<'a, P: Probe> Offline<'a, P> {
         self.0.sequence = of.sequence;
     }
 
+    /// Restores the state of flash and FTL of a drive built alike.
+    ///
+    /// # Errors
+    /// When reading fails, or the bytes are not such a state.
+    pub(crate) fn load_flash(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
+        self.0.array.load_state(from)?;
+        self.0.ftl.load_state(from)?;
+        self.0.sequence = Value::load(from)?;
+        Ok(())
+    }
+
     /// Power fails: drops the operations that no die has begun, and stops the clocks of everything but the dies.
     pub(crate) fn drop_queues(&mut self) {
         let core = &mut *self.0;
@@ -473,6 +492,39 @@ impl<'a, P: Probe> Offline<'a, P> {
             old.into_iter().chain([superblock]).for_each(|superblock| self.erase_if_dead(superblock));
         }
         opened
+    }
+
+    /// Programs the next units of the host's open superblock with these LPNs, which are unmapped ([`DEAD_LPN`]: the
+    /// unit is invalid), as [`Offline::program_now`] does one after another with the sequence number 0; but the caller
+    /// maps the LPNs to the units ([`Offline::map_first`]). Returns the PPNs of the units, perhaps of fewer than there
+    /// are LPNs: of none if no superblock is open, and where each unit needs a look at more than this superblock.
+    pub(crate) fn program_run(&mut self, lane: LaneId, lpns: &[u32]) -> Range<u32> {
+        let core = &mut *self.0;
+        if core.geometry.dies_per_lane > 1 || core.placement.is_some() || core.ftl.slc().is_some() {
+            return 0..0;
+        }
+        let units = core.ftl.allocate_run(lane, lpns.len() as u32);
+        if units.is_empty() {
+            return units;
+        }
+        let lpns = &lpns[..units.len()];
+        let (superblock, index) = core.geometry.split(UnitId(units.start));
+        let stamp = Stamp { sequence: 0, corrected: core.physics.initial_ages.of_next(superblock) };
+        for (unit, &lpn) in units.clone().map(UnitId).zip(lpns) {
+            core.array.stage(unit, Lpn(lpn), stamp);
+        }
+        core.ftl.validate_run(&mut core.array, superblock, index, lpns);
+        let programmed = core.array.program_run(superblock, index, lpns.len() as u32);
+        if programmed == core.shape(superblock).units {
+            core.ftl.close(&mut core.array, superblock, core.now);
+        }
+        units
+    }
+
+    /// Maps an LPN to a unit of [`Offline::program_run`].
+    #[inline]
+    pub(crate) fn map_first(&mut self, lpn: Lpn, unit: UnitId) {
+        self.0.ftl.map_first(lpn, unit);
     }
 
     /// Erases a superblock in SLC mode that has no valid unit, as [`Core::look_if_dead`] does with simulated time.

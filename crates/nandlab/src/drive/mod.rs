@@ -9,6 +9,7 @@ mod checkpoint;
 mod events;
 mod failure;
 mod fast_forward;
+pub mod kept;
 mod mechanisms;
 pub(crate) mod notes;
 mod policies;

@@ -6,8 +6,10 @@
 use super::Drive;
 use super::mechanisms::each_mechanism;
 use super::spec::{FillOrder, PreconditionSpec};
-use crate::base::geometry::{LaneId, Lpn};
+use crate::base::geometry::{LaneId, Lpn, UnitId};
+use crate::base::huge::{Huge, prefetch};
 use crate::base::rng::Stream;
+use crate::base::stripes::Divisor;
 use crate::core::{Map, Mechanism, Offline};
 use crate::flash::{DEAD_LPN, ShapeId};
 use crate::ftl::StreamId;
@@ -16,6 +18,10 @@ use crate::probe::Probe;
 
 /// Number of units between two calls of [`Watch`].
 const STRIDE: u32 = 1 << 16;
+
+/// Draws made before the first of them is used, so that what they reach at random is prefetched; a divisor of
+/// [`STRIDE`].
+const AHEAD: usize = 64;
 
 /// Callback, called from time to time with the share done (0 to 1). If it returns `false`, the work stops.
 pub type Watch<'a> = &'a mut dyn FnMut(f64) -> bool;
@@ -147,53 +153,91 @@ impl<P: Probe> Drive<P> {
         for residue in 0..lanes {
             residues[self.core.home(Lpn(residue * per_page)).index()] = residue;
         }
-        let mut lpns: Vec<u32> = Vec::with_capacity(mapped.div_ceil(lanes) as usize + per_page as usize);
+        let by_page = Divisor::new(per_page);
+        let per_lane_max = (mapped.div_ceil(lanes) + 2 * per_page) as usize;
+        // The LPNs of a lane by their rank among them, and by rank 1 + the PPN of the unit that gets the LPN, or 0. The
+        // units are found in random order; the map is then filled in ascending order, because a random access to the
+        // map of a large drive misses every cache.
+        let [mut all_ranks, mut all_units] = [(), ()].map(|()| Huge::<u32>::zeroed(per_lane_max));
         for lane in (0..lanes).map(LaneId) {
             if !watch(f64::from(lane.0) / f64::from(lanes)) {
                 return false;
             }
-            lpns.clear();
             // Those of each reclaim group begin at its share of the LPNs.
             let (group, groups) = (placements.group_of(lane), u32::from(placements.groups));
             let first = placements.first_of(group, pages);
             let end = first * per_page + mapped / groups;
             let end = end.min(placements.first_of(group + 1, pages) * per_page).min(logical_units);
-            let of_lane = first + residues[lane.index()] % (lanes / groups)..end.div_ceil(per_page);
-            let of_lane = of_lane.step_by((lanes / groups) as usize);
-            lpns.extend(of_lane.flat_map(|page| page * per_page..end.min((page + 1) * per_page)));
+            let step = lanes / groups;
+            let first = first + residues[lane.index()] % step;
+            let pages_of_lane = end.div_ceil(per_page).saturating_sub(first).div_ceil(step);
+            let beyond = (first + pages_of_lane * step + 1).saturating_sub(step) * per_page;
+            let count = (pages_of_lane * per_page).saturating_sub(beyond.saturating_sub(end)) as usize;
+            let (ranks, units) = (&mut all_ranks[..count], &mut all_units[..count]);
+            let lpn_of = |rank: u32| {
+                let (page, within) = by_page.split(rank);
+                (first + page * step) * per_page + within
+            };
+            ranks.iter_mut().zip(0..).for_each(|(to, rank)| *to = rank);
             // LPNs are taken from the end of the list.
             match order {
-                FillOrder::Sequential => lpns.reverse(),
-                FillOrder::Random => {
-                    for last in (1..lpns.len()).rev() {
-                        lpns.swap(last, stream.below(last as u64 + 1) as usize);
-                    }
-                }
+                FillOrder::Sequential => ranks.reverse(),
+                FillOrder::Random => shuffle(ranks, &mut stream),
             }
             // Selection sampling (Knuth, algorithm S): exactly `wanted` units become valid, and each set of units is
             // equally likely.
-            let mut wanted = lpns.len() as u64;
+            let mut wanted = ranks.len() as u64;
             let of_lane = u64::from(filled_superblocks * units_per_superblock);
-            for units_left in (1..=of_lane).rev() {
-                if units_left % u64::from(STRIDE) == 0 {
+            let mut units_left = of_lane;
+            let (mut ranks_now, mut lpns_now) = ([0; AHEAD], [0; AHEAD]);
+            while units_left > 0 {
+                if (of_lane - units_left).is_multiple_of(STRIDE.into()) {
                     let of_this = 1.0 - units_left as f64 / of_lane as f64;
                     if !watch((f64::from(lane.0) + of_this) / f64::from(lanes)) {
                         return false;
                     }
                 }
-                let is_valid = stream.below(units_left) < wanted;
-                let lpn = if is_valid {
-                    wanted -= 1;
-                    // The map is accessed at random, so its entries are prefetched.
-                    if let Some(ahead) = wanted.checked_sub(16) {
-                        self.core.ftl().map.prefetch(Lpn(lpns[ahead as usize]));
+                let now = units_left.min(AHEAD as u64) as usize;
+                for (rank, lpn) in ranks_now[..now].iter_mut().zip(&mut lpns_now) {
+                    let is_valid = stream.below(units_left) < wanted;
+                    units_left -= 1;
+                    *lpn = DEAD_LPN;
+                    if is_valid {
+                        wanted -= 1;
+                        *rank = ranks[wanted as usize];
+                        *lpn = lpn_of(*rank);
+                        prefetch(&raw const units[*rank as usize]);
                     }
-                    Lpn(lpns[wanted as usize])
-                } else {
-                    Lpn(DEAD_LPN)
-                };
-                let on_mapped = Self::on_mapped(&mut self.path.map);
-                Offline::new(&mut self.core).program_now(lane, StreamId::HOST, lpn, 0, on_mapped);
+                }
+                let mut done = 0;
+                while done < now {
+                    let lpns = &lpns_now[done..now];
+                    let mut offline = Offline::new(&mut self.core);
+                    let run = offline.program_run(lane, lpns);
+                    if run.is_empty() {
+                        let on_mapped = Self::on_mapped(&mut self.path.map);
+                        offline.program_now(lane, StreamId::HOST, Lpn(lpns[0]), 0, on_mapped);
+                        done += 1;
+                        continue;
+                    }
+                    let mut on_mapped = Self::on_mapped(&mut self.path.map);
+                    for ((unit, &lpn), &rank) in run.clone().zip(lpns).zip(&ranks_now[done..]) {
+                        if lpn != DEAD_LPN {
+                            units[rank as usize] = unit + 1;
+                            on_mapped(Lpn(lpn));
+                        }
+                    }
+                    done += run.len();
+                }
+            }
+            let mut offline = Offline::new(&mut self.core);
+            for (page, units) in (0..).zip(units.chunks_mut(per_page as usize)) {
+                let lpns = (first + page * step) * per_page..;
+                for (lpn, unit) in lpns.zip(units) {
+                    if let Some(unit) = std::mem::take(unit).checked_sub(1) {
+                        offline.map_first(Lpn(lpn), UnitId(unit));
+                    }
+                }
             }
         }
         true
@@ -317,5 +361,98 @@ impl<P: Probe> Drive<P> {
             moved += more;
         }
         Some(moved + 1)
+    }
+}
+
+/// Draws a random order (Fisher and Yates). The numbers of some swaps are drawn before the first of them is done, so
+/// that the numbers that they reach at random are prefetched.
+fn shuffle(numbers: &mut [u32], stream: &mut Stream) {
+    let (mut left, mut places) = (numbers.len(), [0; AHEAD]);
+    while left > 1 {
+        let swaps = AHEAD.min(left - 1);
+        for (place, of) in places[..swaps].iter_mut().zip((0..=left as u64).rev()) {
+            *place = stream.below(of) as usize;
+            prefetch(&raw const numbers[*place]);
+        }
+        for &place in &places[..swaps] {
+            left -= 1;
+            numbers.swap(left, place);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drive::spec;
+    use crate::probe::NoProbe;
+
+    #[test]
+    fn a_shuffle_is_that_of_one_swap_after_another() {
+        for len in (0..200).chain([1_000, 4_097]) {
+            let [mut stream, mut of_each] = [(), ()].map(|()| Stream::new(len, "shuffle"));
+            let mut numbers: Vec<u32> = (0..len as u32).collect();
+            let mut expected = numbers.clone();
+            shuffle(&mut numbers, &mut stream);
+            for last in (1..expected.len()).rev() {
+                expected.swap(last, of_each.below(last as u64 + 1) as usize);
+            }
+            assert_eq!((numbers, stream.bits()), (expected, of_each.bits()), "{len}");
+        }
+    }
+
+    /// Superblocks on one die and on several, an SLC cache, ages, and sequence numbers.
+    const DRIVES: [&str; 5] = [
+        "ftl.superblock='plane'",
+        "ftl.superblock='drive'",
+        "slc.dynamic=0.2",
+        "reliability.retention='30d'",
+        "power.cut_after_requests=50",
+    ];
+
+    #[test]
+    fn a_run_of_programs_is_that_of_one_after_another() {
+        let text = "[drive]\nchannels = 2\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 2\n\
+                    blocks_per_plane = 40\npages_per_block = 24\npage_size = '16KiB'\ncell = 'mlc'\nop = 0.5\n\
+                    [timing]\nmulti_plane = true\n[ftl]\nmapping_unit = '4KiB'\n";
+        let mut runs = 0;
+        for set in DRIVES {
+            let loaded = spec::load(text, "test.toml", std::path::Path::new("."), &[set.to_owned()])
+                .unwrap_or_else(|error| panic!("{set}: {error:?}"));
+            let [mut drive, mut of_each] = [(), ()].map(|()| Drive::<NoProbe>::new(&loaded.spec));
+            let mut stream = Stream::new(1, "test");
+            for lane in (0..drive.core.geometry().lanes).map(LaneId) {
+                let mut next = lane.0;
+                for _ in 0..60 {
+                    let count = 1 + stream.below(40) as usize;
+                    let lpns: Vec<u32> = (0..count)
+                        .map(|_| {
+                            next += drive.core.geometry().lanes;
+                            if stream.below(4) == 0 { DEAD_LPN } else { next }
+                        })
+                        .collect();
+                    let mut left = &lpns[..];
+                    while let [lpn, ..] = left {
+                        let mut offline = Offline::new(&mut drive.core);
+                        let run = offline.program_run(lane, left);
+                        runs += usize::from(run.len() > 1);
+                        for (unit, &lpn) in run.clone().zip(left).filter(|&(_, &lpn)| lpn != DEAD_LPN) {
+                            offline.map_first(Lpn(lpn), UnitId(unit));
+                        }
+                        if run.is_empty() {
+                            offline.program_now(lane, StreamId::HOST, Lpn(*lpn), 0, |_| ());
+                        }
+                        left = &left[run.len().max(1)..];
+                    }
+                    for &lpn in &lpns {
+                        let mut offline = Offline::new(&mut of_each.core);
+                        offline.program_now(lane, StreamId::HOST, Lpn(lpn), 0, |_| ());
+                    }
+                }
+            }
+            let [state, expected] = [&drive, &of_each].map(|drive| format!("{:?}", drive.core.flash_state()));
+            assert!(state == expected, "{set}");
+        }
+        assert!(runs > 100, "{runs}");
     }
 }

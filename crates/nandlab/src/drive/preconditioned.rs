@@ -14,14 +14,15 @@ use crate::base::policy::PolicySlot;
 use crate::core::{FlashState, Offline};
 use crate::probe::Probe;
 
-/// The state of a preconditioned drive: the array, the FTL, and the sequence number of the newest write. Everything else
-/// of a preconditioned drive is as in a fresh one.
+/// The state of a preconditioned drive: the array, the FTL, the sequence number of the newest write, and the number of
+/// units that preconditioning has written in SLC mode. Everything else of a preconditioned drive is as in a fresh one.
 #[derive(Clone, Debug)]
 pub struct Preconditioned {
     /// [`Drive::shape`] of the drive.
     shape: String,
     units: u32,
     state: FlashState,
+    slc_filled: u64,
     outcome: Option<PtsOutcome>,
 }
 
@@ -48,6 +49,7 @@ impl<P: Probe> Drive<P> {
             shape: self.shape(),
             units: self.core.geometry().units,
             state: self.core.flash_state(),
+            slc_filled: self.slc_filled(),
             outcome,
         }
     }
@@ -65,13 +67,21 @@ impl<P: Probe> Drive<P> {
         }
         // The times of flash operations may differ.
         Offline::new(&mut self.core).take_over(&of.state);
+        self.set_slc_filled(of.slc_filled);
         self.loaded();
         true
     }
 
+    /// Sets [`Drive::slc_filled`] of a drive that takes over the state of another one.
+    pub(super) fn set_slc_filled(&mut self, units: u64) {
+        if let Some(slc) = &mut self.schemes.slc {
+            slc.filled = units;
+        }
+    }
+
     /// What preconditioning sees of a drive beside its spec, as text: the geometry, the fields of the OOB, the numbers
     /// of the FTL that follow from the mechanisms of the drive, and the name of a victim policy from outside.
-    fn shape(&self) -> String {
+    pub(super) fn shape(&self) -> String {
         let core = &self.core;
         let victim = self.policies.name(PolicySlot::Victim);
         format!("{:?} {:?} {:?} {victim:?}", core.geometry(), core.flash().keeps(), core.ftl().fixed())

@@ -465,6 +465,19 @@ impl Array {
         unit + 1
     }
 
+    /// [`Array::program`] of `count` units from `unit` on, in a superblock on one die.
+    pub fn program_run(&mut self, superblock: SuperblockId, unit: u32, count: u32) -> u32 {
+        assert!(
+            self.on_dies.is_none() && unit + count <= self.shape(superblock).units,
+            "a run is on one die"
+        );
+        if count > 0 {
+            self.program(superblock, unit);
+            self.superblock_mut(superblock).programmed += count - 1;
+        }
+        unit + count
+    }
+
     /// [`Array::program`] in a superblock on several dies.
     #[inline(never)]
     fn program_on_die(&mut self, superblock: SuperblockId, unit: u32) -> u32 {

@@ -34,7 +34,7 @@ use crate::base::huge::Huge;
 use crate::base::policy::PolicyError;
 use crate::base::units::Time;
 pub use crate::flash::COPYBACKS_MAX;
-use crate::flash::{Array, ShapeId, Shapes, SuperblockState};
+use crate::flash::{Array, DEAD_LPN, ShapeId, Shapes, SuperblockState};
 use allocation::Allocator;
 use lane::OpenSuperblock;
 use needs::SuperblockNeeds;
@@ -561,6 +561,48 @@ impl Ftl {
             self.count_combination(Some(unit), old);
         }
         old
+    }
+
+    /// Allocates the next units of the host's open superblock in `lane`, at most `max`, as [`Ftl::allocate`] does one
+    /// after another. None if no superblock is open, and where each unit needs a look at more than this superblock.
+    pub(crate) fn allocate_run(&mut self, lane: LaneId, max: u32) -> Range<u32> {
+        let state = &mut self.lanes[lane.index()];
+        let open = &mut state.open[StreamId::HOST.index()];
+        if open.skips > 0 || self.shares_first_superblock {
+            return 0..0;
+        }
+        let count = open.left().min(max);
+        let first = open.next;
+        open.next += count;
+        state.free_units -= count;
+        first..first + count
+    }
+
+    /// Makes successive units of a superblock valid, from its unit `index` on: those with an LPN, which the caller maps
+    /// to them ([`Ftl::map_first`]). Units with [`DEAD_LPN`] remain invalid.
+    pub(crate) fn validate_run(
+        &mut self,
+        array: &mut Array,
+        superblock: SuperblockId,
+        index: u32,
+        lpns: &[u32],
+    ) {
+        let mut valid = 0;
+        for (index, &lpn) in (index..).zip(lpns) {
+            let (word, bit) = self.bit(superblock, index);
+            let is_valid = lpn != DEAD_LPN;
+            self.valid[word] |= if is_valid { bit } else { 0 };
+            valid += u32::from(is_valid);
+        }
+        array.superblock_mut(superblock).valid += valid;
+        self.lanes[self.geometry.lane_of(superblock).index()].valid += valid;
+    }
+
+    /// Maps an LPN of the host, which is unmapped, to a unit that is valid already.
+    #[inline]
+    pub(crate) fn map_first(&mut self, lpn: Lpn, unit: UnitId) {
+        let old = self.map.set(lpn, unit);
+        debug_assert!(old.is_none() && lpn.0 < self.first_own, "an unmapped LPN of the host");
     }
 
     /// Maps all LPNs anew, as [`Ftl::remap`] does one after another: no LPN is mapped, and no unit is valid. `entries` has

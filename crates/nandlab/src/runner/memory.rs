@@ -233,10 +233,10 @@ impl Touched {
         let in_lanes = |units: u64| (units * 4).div_ceil(lanes).next_multiple_of(HUGE_PAGE) * lanes / 4;
         let physical = filled.saturating_add(in_lanes(physical.min(units))).min(units);
         let logical = mapped.max(logical).min(logical_units);
-        // The fill has an array of the LPNs of one lane at a time, which is freed before the workload writes the rest
-        // of map and OOB.
+        // The fill has two arrays by the LPNs of one lane at a time, which are freed before the workload writes the
+        // rest of map and OOB.
         let drawn =
-            if matches!(spec.precondition, PreconditionSpec::Fill { .. }) { 4 * mapped / lanes } else { 0 };
+            if matches!(spec.precondition, PreconditionSpec::Fill { .. }) { 8 * mapped / lanes } else { 0 };
         let precondition_bytes = drawn.saturating_sub(4 * (physical - filled + logical - mapped));
         let operations = requests.saturating_mul(64).saturating_add(physical);
         let recorded = if requests == u64::MAX { 0 } else { requests };

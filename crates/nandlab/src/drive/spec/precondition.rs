@@ -124,12 +124,22 @@ impl Loaded {
     /// With `precondition.map_reads`, the workload counts by the settings and names in the spec, not by the content of
     /// its files.
     pub fn precondition_key(&self) -> Option<String> {
-        let is_drawn =
-            matches!(self.spec.precondition, PreconditionSpec::Fill { .. } | PreconditionSpec::Pts { .. });
         let is_mapped = self.spec.map_reads && self.spec.precondition == PreconditionSpec::None;
-        if !is_drawn && !is_mapped {
-            return None;
-        }
+        (self.is_filled() || is_mapped).then(|| self.key(self.spec.map_reads))
+    }
+
+    /// A hash of all that the method of preconditioning depends on: as [`Loaded::precondition_key`], but of the drive
+    /// before `precondition.map_reads`. `None` if the spec chooses no method.
+    pub fn fill_key(&self) -> Option<String> {
+        self.is_filled().then(|| self.key(false))
+    }
+
+    fn is_filled(&self) -> bool {
+        matches!(self.spec.precondition, PreconditionSpec::Fill { .. } | PreconditionSpec::Pts { .. })
+    }
+
+    /// The hash, of the workload too if it is `mapped`.
+    fn key(&self, mapped: bool) -> String {
         let all: Json = serde_json::from_str(&self.canonical_json()).expect("the canonical spec is JSON");
         let mut seen: Vec<Json> = SEEN.iter().map(|&section| all[section].clone()).collect();
         // Of a demand map, only its presence counts.
@@ -146,7 +156,7 @@ impl Loaded {
         if self.spec.has_slc_mode() {
             seen.push(all["slc"].clone());
         }
-        if self.spec.map_reads {
+        if mapped {
             let mut workload = all["workload"].clone();
             // When requests arrive, and which ones count, does not change what they read.
             for later in ["arrival", "time_scale", "warm_up"] {
@@ -154,7 +164,7 @@ impl Loaded {
             }
             seen.push(workload);
         }
-        Some(hash(&Json::Array(seen).to_string()))
+        hash(&Json::Array(seen).to_string())
     }
 }
 
