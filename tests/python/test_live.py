@@ -261,7 +261,7 @@ def test_the_estimate_of_memory_is_that_of_a_served_drive(tmp_path):
     assert needed > 2 * _core.memory_needed(load(spec))[0]
     # 8,192 records each of operations, of the times for which they hold a die, alone and summed, and of their order.
     explained = _core.memory_needed(load(spec), serve=True, explain=True)[0]
-    assert 8192 * (100 + 56 + 16) < explained - needed < 3 << 20
+    assert 8192 * (168 + 64 + 64 + 8) < explained - needed < 3 << 20
     with live.serve(spec, "--gather", "32", speed="max") as drive:
         info = json.loads(run("qemu-img", "info", "-f", "raw", "--output=json", drive.uri))
         step = 64 << 20

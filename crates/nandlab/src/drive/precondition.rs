@@ -288,18 +288,6 @@ impl<P: Probe> Drive<P> {
         self.write_if_room(lpn).expect("a drive that has not failed has room")
     }
 
-    /// The lane and the stream of a write in SLC mode whose `lane` is full without this mode; under dynamic allocation another
-    /// lane may take it. The smallest drive counts on valid units in the static part of its SLC cache
-    /// ([`StreamSpec::slc`](crate::ftl::streams::StreamSpec::slc)).
-    #[cold]
-    fn place_in_slc_mode(&self, lane: LaneId) -> Option<(LaneId, StreamId)> {
-        let (slc, ftl) = (self.core.streams().slc()?, self.core.ftl());
-        let lanes = (0..self.core.geometry().lanes).map(LaneId);
-        let others = lanes.filter(|_| !self.core.has_home_lanes());
-        let lane = std::iter::once(lane).chain(others).find(|&lane| ftl.has_slc_room(lane))?;
-        Some((lane, slc))
-    }
-
     /// Writes a unit without simulating time. Returns the number of units programmed for this write, GC included. If
     /// the lane of the unit has no room, and no superblock that can be emptied with a gain, the drive fails as worn
     /// out, and the result is `None`. So it is if the victim policy fails.
@@ -318,10 +306,10 @@ impl<P: Probe> Drive<P> {
             let pages = self.core.geometry().logical_units.div_ceil(per_page);
             placements.group_of_number(lpn.0 / per_page, pages)
         };
-        let (lane, stream) = loop {
+        let lane = loop {
             let lane = self.core.choose_lane(lpn, StreamId::HOST, group);
             if let Some(lane) = lane.filter(|&lane| self.core.ftl().has_room(lane, StreamId::HOST)) {
-                break (lane, StreamId::HOST);
+                break lane;
             }
             // Dynamic allocation may take any lane: the lane with the most garbage is collected.
             let garbage = |lane: &LaneId| {
@@ -332,9 +320,6 @@ impl<P: Probe> Drive<P> {
             let lane = lane.or_else(|| placements.lanes_of(group).max_by_key(garbage));
             let lane = lane.expect("a drive has lanes");
             let Some(more) = self.collect_now(lane) else {
-                if let Some(place) = self.place_in_slc_mode(lane) {
-                    break place;
-                }
                 self.wear_out(lane);
                 return None;
             };
@@ -342,7 +327,7 @@ impl<P: Probe> Drive<P> {
         };
         let sequence = self.core.next_sequence();
         let on_mapped = Self::on_mapped(&mut self.path.map);
-        let opened = Offline::new(&mut self.core).program_now(lane, stream, lpn, sequence, on_mapped);
+        let opened = Offline::new(&mut self.core).program_now(lane, StreamId::HOST, lpn, sequence, on_mapped);
         if let Some(promises) = &mut self.path.host.promises {
             promises.on_written_now(lpn, sequence);
         }

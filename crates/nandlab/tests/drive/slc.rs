@@ -211,7 +211,6 @@ fn the_smallest_drive_is_written_without_time() {
     let mut stream = Stream::new(1, "pages");
     (0..logical).for_each(|lpn| _ = drive.write_now(Lpn(lpn as u32)));
     (0..50 * logical).for_each(|_| _ = drive.write_now(Lpn(stream.below(logical) as u32)));
-    assert!(in_slc_mode(&drive) > 0);
     check(&drive);
     (0..4 * logical).for_each(|_| _ = write(&mut drive, stream.below(logical)));
     check(&drive);
