@@ -120,7 +120,8 @@ class Run:
     def step(self, ms):
         time.sleep(20 * self.steps)
         self.steps += 1
-        return dict(phase="run", done=False, progress=0.1, requests=1, sim_time_s=0.1, page_operations=1)
+        counts = dict(requests=1, sim_time_s=0.1, page_operations=1)
+        return dict(phase="run", done=False, progress=0.1, note=None, **counts)
 """
 
 
