@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -82,6 +83,23 @@ def command(tmp_path):
         )
 
     return run
+
+
+def run_two_at_once(where, spec, cache):
+    """Runs a spec in two processes that share a cache, and checks that both have the same results."""
+    outs = [where / f"at-once-{i}" for i in range(2)]
+    runs = [
+        subprocess.Popen(
+            [*NANDLAB, "run", spec, "--out", str(out)],
+            cwd=where,
+            env=os.environ | {"NANDLAB_CACHE": str(cache)},
+            stdout=subprocess.DEVNULL,
+        )
+        for out in outs
+    ]
+    assert [process.wait(60) for process in runs] == [0, 0]
+    first, second = ((out / "summary.json").read_bytes() for out in outs)
+    assert first == second
 
 
 @pytest.fixture

@@ -2,12 +2,11 @@
 
 import json
 import os
-import subprocess
 from pathlib import Path
 
 import nandlab
 import pytest
-from conftest import NANDLAB
+from conftest import run_two_at_once
 
 #: A drive whose preconditioning programs 5 Mi mapping units.
 BIG = """
@@ -98,19 +97,7 @@ def test_a_damaged_file_and_a_folder_that_cannot_be_written_change_no_result(com
 
 
 def test_two_runs_at_once(here):
-    environment = os.environ | {"NANDLAB_CACHE": str(here / "cache")}
-    runs = [
-        subprocess.Popen(
-            [*NANDLAB, "run", "big.toml", "--out", str(here / f"at-once-{i}")],
-            cwd=here,
-            env=environment,
-            stdout=subprocess.DEVNULL,
-        )
-        for i in range(2)
-    ]
-    assert [process.wait(60) for process in runs] == [0, 0]
-    first, second = ((here / f"at-once-{i}" / "summary.json").read_bytes() for i in range(2))
-    assert first == second
+    run_two_at_once(here, "big.toml", here / "cache")
     assert [file.suffix for file in (here / "cache" / "drives").iterdir()] == [".drive"]
 
 

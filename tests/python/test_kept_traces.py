@@ -2,10 +2,9 @@
 
 import json
 import os
-import subprocess
 
 import pytest
-from conftest import NANDLAB, SPEC
+from conftest import SPEC, run_two_at_once
 
 LINES = 6000
 #: Files of a result that differ between equal runs.
@@ -60,19 +59,7 @@ def test_an_error_is_reported_in_each_run(command, workload):
 
 def test_two_runs_at_once(command, workload):
     cache = str(workload / "cache")
-    environment = os.environ | {"NANDLAB_CACHE": cache}
-    runs = [
-        subprocess.Popen(
-            [*NANDLAB, "run", "s.toml", "--out", str(workload / f"at-once-{i}")],
-            cwd=workload,
-            env=environment,
-            stdout=subprocess.DEVNULL,
-        )
-        for i in range(2)
-    ]
-    assert [run.wait(60) for run in runs] == [0, 0]
-    first, second = ((workload / f"at-once-{i}" / "summary.json").read_bytes() for i in range(2))
-    assert first == second
+    run_two_at_once(workload, "s.toml", cache)
     assert kept(command, cache)["traces"] == 1
 
 

@@ -11,7 +11,8 @@
 //! All other garbage of the lane is then in full superblocks, and with at least one superblock's worth of it every job
 //! of GC gains units, until a superblock is free. The jobs of static wear levelling, refresh and reclaim take the free
 //! superblock of GC. `crates/nandlab/tests/drive/space.rs` constructs the state in which a write waits for each
-//! mechanism, and shows that with one superblock fewer no write can proceed.
+//! mechanism, and shows that with one superblock fewer no write can proceed. For the static part of an SLC cache it is one
+//! fewer than without the valid units in this part, on which the need does not count ([`StreamSpec::slc`]).
 
 use super::streams::{StreamSpec, Writer};
 use crate::base::bad_blocks::{BadBlocks, Planes};
