@@ -168,6 +168,8 @@ pub(crate) struct Core<P: Probe> {
     /// Flash transactions that are queued or under way.
     pool: Transactions,
     agenda: Agenda,
+    /// The number of the clock of idleness.
+    idle_clock: u32,
     gathering: Gathering,
     /// Units of requests and of the write cache that wait for a map entry, room, a slot or the dirty budget.
     pub(crate) waiters: Waiters,
@@ -223,8 +225,10 @@ impl<P: Probe> Core<P> {
         // not known, so that drives with handles do not reserve channels.
         let sees_phases = config.keeps_sequences || placements.is_on();
         let device = Device::new(&geometry, timing, scheduler, multi_plane, copyback_gap, sees_phases);
+        let idle_clock = device.clocks() + u32::from(ecc.levels());
         Self {
-            agenda: Agenda::new(device.clocks() as usize + usize::from(ecc.levels()) + 6),
+            agenda: Agenda::new(idle_clock as usize + 6),
+            idle_clock,
             device,
             now: Time::START,
             end,
@@ -333,7 +337,7 @@ impl<P: Probe> Core<P> {
     // cache's DRAM, the link, the controller, power, refresh.
     #[inline(always)]
     pub(crate) fn idle_clock(&self) -> u32 {
-        self.device.clocks() + u32::from(self.physics.ecc.levels())
+        self.idle_clock
     }
 
     /// The clock of the decoder of the first read level.
@@ -387,5 +391,5 @@ state! {
         sequence, operations, abandoned,
     }
     parts { placement }
-    fixed { geometry, end, inside, has_unit_state, refresh_class, probe }
+    fixed { geometry, end, idle_clock, inside, has_unit_state, refresh_class, probe }
 }

@@ -240,7 +240,7 @@ impl Ftl {
     /// Allocates the next unit of `stream` in `lane`, if necessary in a newly opened superblock. The host's stream
     /// leaves the lane its reserve and, in a superblock shared with GC, the units for copies ([`Lane::has_room`]).
     /// `None` if the stream has no unit left that it may take, and may not take a free superblock.
-    #[inline]
+    #[inline(always)]
     pub fn allocate(&mut self, array: &mut Array, lane: LaneId, stream: StreamId) -> Option<AllocatedUnit> {
         let state = &self.lanes[lane.index()];
         let mut keep = 0;
@@ -266,33 +266,45 @@ impl Ftl {
         keep: u32,
     ) -> Option<AllocatedUnit> {
         let at = self.open_of(stream);
-        let state = &mut self.lanes[lane.index()];
-        let opened = state.open[at].is_full();
+        let opened = self.lanes[lane.index()].open[at].is_full();
         if opened {
-            if state.free.len() <= keep {
-                return None;
-            }
-            let spec = self.streams.spec(stream);
-            let superblock =
-                if spec.opens_most_worn { state.free.pop_most_worn() } else { state.free.pop() }?;
-            let superblock = SuperblockId(self.geometry.first_superblock(lane).0 + superblock);
-            let of_superblock = array.superblock_mut(superblock);
-            (of_superblock.state, of_superblock.mark) = (SuperblockState::Open, spec.mark);
-            if spec.writer == Writer::Slc {
-                array.reshape(superblock, ShapeId::SLC);
-                state.count_slc(self.reserve_superblocks, self.slc.as_ref(), 1);
-            }
-            let shape = array.shape_id(superblock);
-            state.begin(at, self.geometry.unit(superblock, 0), shape, &self.shapes);
+            self.open_superblock(array, lane, stream, keep)?;
         }
-        let allocated = AllocatedUnit {
-            opened,
-            ..state.take(at, self.geometry.units_per_row, self.geometry.dies_per_lane)
-        };
-        if opened && self.units.is_some() {
-            self.add_to_unit(array, stream, self.geometry.superblock_of(allocated.unit));
+        let state = &mut self.lanes[lane.index()];
+        let taken = state.take(at, self.geometry.units_per_row, self.geometry.dies_per_lane);
+        Some(AllocatedUnit { opened, ..taken })
+    }
+
+    /// Opens a free superblock for `stream` in `lane`, and leaves the lane at least `keep` free ones; `None` if it has no
+    /// more.
+    #[inline(never)]
+    fn open_superblock(
+        &mut self,
+        array: &mut Array,
+        lane: LaneId,
+        stream: StreamId,
+        keep: u32,
+    ) -> Option<()> {
+        let at = self.open_of(stream);
+        let state = &mut self.lanes[lane.index()];
+        if state.free.len() <= keep {
+            return None;
         }
-        Some(allocated)
+        let spec = self.streams.spec(stream);
+        let within = if spec.opens_most_worn { state.free.pop_most_worn() } else { state.free.pop() }?;
+        let superblock = SuperblockId(self.geometry.first_superblock(lane).0 + within);
+        let of_superblock = array.superblock_mut(superblock);
+        (of_superblock.state, of_superblock.mark) = (SuperblockState::Open, spec.mark);
+        if spec.writer == Writer::Slc {
+            array.reshape(superblock, ShapeId::SLC);
+            state.count_slc(self.reserve_superblocks, self.slc.as_ref(), 1);
+        }
+        let shape = array.shape_id(superblock);
+        state.begin(at, self.geometry.unit(superblock, 0), shape, &self.shapes);
+        if self.units.is_some() {
+            self.add_to_unit(array, stream, superblock);
+        }
+        Some(())
     }
 
     /// At power failure, takes back the units allocated to programs that will never begin, in the streams to which the

@@ -46,6 +46,8 @@ pub(crate) struct Writes {
     pub(crate) counters: Counters,
     /// The policy that divides the writes with placement handle 0; `None`: they share a stream.
     pub(crate) classes: Option<Classes>,
+    /// Whether all writes go to [`Target::HOST`]: there is one placement, no SLC cache and no policy.
+    has_one_target: bool,
 }
 
 /// Where a write goes.
@@ -56,6 +58,11 @@ struct Target {
     group: u16,
     /// The class, if a policy has told the write to one.
     class: Option<u8>,
+}
+
+impl Target {
+    /// The stream of the host without placement handles.
+    const HOST: Self = Self { stream: StreamId::HOST, group: 0, class: None };
 }
 
 impl<P: Probe> Mechanism<P> for Writes {
@@ -81,12 +88,13 @@ impl Writes {
             erases_in_vain: 0,
             counters: Counters::default(),
             classes: None,
+            has_one_target: core.placements().is_single() && core.streams().slc().is_none(),
         }
     }
 
     /// The same, with a policy that divides the writes with placement handle 0.
     pub(crate) fn divided_by(self, classes: Option<Classes>) -> Self {
-        Self { classes, ..self }
+        Self { has_one_target: self.has_one_target && classes.is_none(), classes, ..self }
     }
 
     /// Allocates a unit to a write of a host request or of the write cache and queues its program, or lets the write
@@ -103,8 +111,7 @@ impl Writes {
         if self.ends_if_dropped(core, cache.as_deref(), owner) {
             return;
         }
-        let mut target = self.target_of(core, host, cache.as_deref(), owner, lpn);
-        let lane = self.place_for(core, lpn, &mut target);
+        let (target, lane) = self.place_for(core, host, cache.as_deref(), owner, lpn);
         let Target { stream, group, .. } = target;
         let list = self.list_of(core, lane, group);
         if self.lists[list].is_empty()
@@ -147,7 +154,6 @@ impl Writes {
 
     /// The stream and the reclaim group to which a write of `owner` goes: those of its placement or, with handle 0, the
     /// stream of its class.
-    #[inline(always)]
     fn target_of<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -156,7 +162,7 @@ impl Writes {
         owner: Owner,
         lpn: Lpn,
     ) -> Target {
-        let mut target = Target { stream: StreamId::HOST, group: 0, class: None };
+        let mut target = Target::HOST;
         if !core.placements().is_single() {
             let placement = match owner {
                 Owner::Request(id) => host.requests.request(id).tag.placement,
@@ -186,16 +192,40 @@ impl Writes {
         }
     }
 
-    /// The lane of a write of `lpn` to `target`, which becomes the stream in SLC mode while there is room.
+    /// Where a write of `owner` goes, and the lane: while there is room in SLC mode, it goes to the stream in this mode.
     #[inline(always)]
-    fn place_for<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn, target: &mut Target) -> Option<LaneId> {
+    fn place_for<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        host: &Host,
+        cache: Option<&impl WriteBacks<P>>,
+        owner: Owner,
+        lpn: Lpn,
+    ) -> (Target, Option<LaneId>) {
+        if self.has_one_target {
+            return (Target::HOST, Self::lane_for(core, lpn, Target::HOST));
+        }
+        self.place_among_targets(core, host, cache, owner, lpn)
+    }
+
+    #[inline(never)]
+    fn place_among_targets<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        host: &Host,
+        cache: Option<&impl WriteBacks<P>>,
+        owner: Owner,
+        lpn: Lpn,
+    ) -> (Target, Option<LaneId>) {
+        let mut target = self.target_of(core, host, cache, owner, lpn);
         if let Some(slc) = core.streams().slc()
             && let Some(lane) = Self::lane_in_slc_mode(core, lpn, slc)
         {
             target.stream = slc;
-            return Some(lane);
+            return (target, Some(lane));
         }
-        self.lane_for(core, lpn, target.stream, target.group)
+        let lane = Self::lane_for(core, lpn, target);
+        (target, lane)
     }
 
     /// The lane for a write of `lpn` in SLC mode, to the stream `slc`. If the lane has no room in this mode, the write
@@ -223,15 +253,10 @@ impl Writes {
         waits
     }
 
-    /// The lane for a write of `lpn` to `stream`; `None` when dynamic allocation finds no lane with room.
+    /// The lane for a write of `lpn` to `target`; `None` when dynamic allocation finds no lane with room.
     #[inline(always)]
-    fn lane_for<P: Probe>(
-        &mut self,
-        core: &mut Core<P>,
-        lpn: Lpn,
-        stream: StreamId,
-        group: u16,
-    ) -> Option<LaneId> {
+    fn lane_for<P: Probe>(core: &mut Core<P>, lpn: Lpn, target: Target) -> Option<LaneId> {
+        let Target { stream, group, .. } = target;
         let lane = core.choose_lane(lpn, stream, group)?;
         if core.has_displaced() && !core.ftl().has_room(lane, stream) {
             return Some(core.lane_in_place_of(lane, |core, lane| core.ftl().has_room(lane, stream)));
@@ -308,8 +333,9 @@ impl Writes {
                 self.remove_first(core, list);
                 continue;
             }
-            let mut target = self.target_of(core, host, cache.as_deref(), owner, lpn);
-            let Some(lane) = self.place_for(core, lpn, &mut target) else { return };
+            let (target, Some(lane)) = self.place_for(core, host, cache.as_deref(), owner, lpn) else {
+                return;
+            };
             let Target { stream, group, .. } = target;
             let now_in = self.list_of(core, Some(lane), group);
             if now_in != list {
@@ -373,4 +399,4 @@ impl Writes {
     }
 }
 
-state! { Writes { lists, count, erases_in_vain, counters } parts { classes } fixed { lanes_per_list } }
+state! { Writes { lists, count, erases_in_vain, counters } parts { classes } fixed { lanes_per_list, has_one_target } }

@@ -74,7 +74,7 @@ impl Reads {
             (core.geometry().superblock_of(read.unit), read.index, read.cause, read.die);
         let (level, is_retry) = (read.level, read.tries > 0);
         let (shape, partner, part_bytes) = (read.shape, read.partner, read.extent);
-        let is_last = !read.is_tried_again(core.ecc().levels());
+        let is_last = !core.ecc().has_levels() || !read.is_tried_again(core.ecc().levels());
         core.count_sensed(superblock, index);
         if is_last {
             core.count_ended(FlashOp::Read, cause, shape);

@@ -127,8 +127,15 @@ impl Refreshing {
 
     /// The data of a unit is no longer needed, because the program that replaces the unit has ended or the LPN has been
     /// deallocated: drops the unit's known errors and its link.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn on_unit_obsolete<P: Probe>(&mut self, core: &mut Core<P>, unit: UnitId) {
+        if self.error_cache.is_some() || self.partial.is_some() {
+            self.drop_obsolete(core, unit);
+        }
+    }
+
+    #[inline(never)]
+    fn drop_obsolete<P: Probe>(&mut self, core: &mut Core<P>, unit: UnitId) {
         if let Some(cache) = &mut self.error_cache {
             cache.drop_unit(core.known_mut(), unit);
         }

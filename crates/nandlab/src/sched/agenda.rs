@@ -15,6 +15,10 @@ use crate::base::units::{Span, Time};
 /// The time of a clock that is not set.
 pub const NEVER: Time = Time::NEVER;
 
+/// The least number of leaves of the tournament. Five rounds of a known number take fewer instructions than a number of
+/// rounds that is not known.
+const LEAVES_MIN: usize = 32;
+
 /// The clocks and their tournament.
 ///
 /// A clock takes part with one number: the time since `base`, then the number of the clock. So a comparison also decides
@@ -37,7 +41,7 @@ pub struct Agenda {
 impl Agenda {
     /// `clocks` clocks, none of them set.
     pub fn new(clocks: usize) -> Self {
-        let leaves = clocks.next_power_of_two();
+        let leaves = clocks.next_power_of_two().max(LEAVES_MIN);
         let mut agenda = Self {
             nodes: vec![u64::MAX; 2 * leaves].into(),
             times: vec![NEVER; leaves].into(),
@@ -58,15 +62,24 @@ impl Agenda {
             self.begin_at(time);
             return;
         }
-        let since = time.saturating_sub(self.base).ns().min(self.later);
-        let mut key = since << self.shift | u64::from(clock);
-        let mut node = self.leaves + clock as usize;
-        self.nodes[node] = key;
-        for _ in 0..self.shift {
-            step();
-            key = key.min(self.nodes[node ^ 1]);
-            node /= 2;
-            self.nodes[node] = key;
+        let since = (time - self.base).ns().min(self.later);
+        let key = since << self.shift | u64::from(clock);
+        // If the compiler knows the number of nodes, it also knows that no index is out of bounds.
+        match <&mut [u64; 2 * LEAVES_MIN]>::try_from(&mut *self.nodes) {
+            Ok(nodes) => play(nodes, LEAVES_MIN, clock, key),
+            Err(_) => self.play_large(clock, key),
+        }
+    }
+
+    /// [`play`] with more than [`LEAVES_MIN`] leaves.
+    #[inline(never)]
+    fn play_large(&mut self, clock: u32, key: u64) {
+        if let Ok(nodes) = <&mut [u64; 128]>::try_from(&mut *self.nodes) {
+            play(nodes, 64, clock, key);
+        } else if let Ok(nodes) = <&mut [u64; 256]>::try_from(&mut *self.nodes) {
+            play(nodes, 128, clock, key);
+        } else {
+            play(&mut self.nodes, self.leaves, clock, key);
         }
     }
 
@@ -116,6 +129,19 @@ impl Agenda {
         }
         self.begin_at(earliest);
         self.first()
+    }
+}
+
+/// Gives `clock`, one of `leaves`, the number `key`, and finds the least number of each subtree with the clock.
+#[inline(always)]
+fn play(nodes: &mut [u64], leaves: usize, clock: u32, mut key: u64) {
+    let mut node = leaves + (clock as usize & (leaves - 1));
+    nodes[node] = key;
+    for _ in 0..leaves.ilog2() {
+        step();
+        key = key.min(nodes[node ^ 1]);
+        node /= 2;
+        nodes[node] = key;
     }
 }
 

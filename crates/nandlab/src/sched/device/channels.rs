@@ -29,7 +29,7 @@ impl Device {
 
     /// As [`Device::ask_channel`], without a reservation.
     #[inline(never)]
-    fn take_or_wait<W: Watcher>(
+    pub(super) fn take_or_wait<W: Watcher>(
         &mut self,
         agenda: &mut Agenda,
         watcher: &mut W,

@@ -332,7 +332,7 @@ impl Device {
     /// [`Device::start_next`]. Until then the clock of a die that has become idle remains set, because most dies start
     /// their next operation at once. After [`Ended::Page`] the die may still be transferring the other pages of a
     /// multi-plane read; `start_next` then leaves the die as it is.
-    #[inline]
+    #[inline(always)]
     pub fn on_clock<W: Watcher>(
         &mut self,
         pool: &mut Transactions,
@@ -537,20 +537,21 @@ impl Device {
         now: Time,
         id: DieId,
     ) {
-        let phase = match self.dies[id.index()].kind {
-            FlashOp::Program => Phase::TransferIn,
-            _ if self.command_ns(pool, &self.dies[id.index()]) > Span::ZERO => Phase::Command,
-            _ => {
-                self.start_array(pool, agenda, watcher, now, id);
+        let die = &self.dies[id.index()];
+        let phase = match die.kind {
+            FlashOp::Program => Some(Phase::TransferIn),
+            _ if self.command_ns(pool, die) > Span::ZERO => Some(Phase::Command),
+            _ => None,
+        };
+        let ready = match phase {
+            None => now,
+            Some(phase) if self.reserves(watcher) => self.reserve_channel(pool, now, id, phase),
+            Some(phase) => {
+                self.take_or_wait(agenda, watcher, pool, now, id, phase);
                 return;
             }
         };
-        if self.reserves(watcher) {
-            let ready = self.reserve_channel(pool, now, id, phase);
-            self.start_array(pool, agenda, watcher, ready, id);
-        } else {
-            self.ask_channel(agenda, watcher, pool, now, id, phase);
-        }
+        self.start_array_now(pool, agenda, watcher, ready, id);
     }
 
     /// The heads of a die's queues, as far as the cleanings of the die let the die serve them.
@@ -597,7 +598,21 @@ impl Device {
         }
     }
 
+    /// Begins the array operation of a die whose command or transfer in has ended.
+    #[inline(never)]
     fn start_array<W: Watcher>(
+        &mut self,
+        pool: &Transactions,
+        agenda: &mut Agenda,
+        watcher: &mut W,
+        now: Time,
+        id: DieId,
+    ) {
+        self.start_array_now(pool, agenda, watcher, now, id);
+    }
+
+    #[inline(always)]
+    fn start_array_now<W: Watcher>(
         &mut self,
         pool: &Transactions,
         agenda: &mut Agenda,
