@@ -4,7 +4,8 @@
     python tools/instructions.py --bless    writes crates/nandlab/benches/instructions.json
 
 callgrind of valgrind counts the instructions of 100,000 requests on a drive of 1 GiB: those of the standing benchmark
-(`plain`), those on a drive with mapping units of 4 KiB (`units`), the same with an SLC cache through which each write
+(`plain`), the same with an observer that explains each request (`explained`), those with four placement handles
+(`placement`), those on a drive with mapping units of 4 KiB (`units`), the same with an SLC cache through which each write
 goes (`SLC cache`), and with LaLDPC (`LaLDPC`), and those on the drive of examples/combined.toml with all four schemes
 (`all four`). Preconditioning is not counted. The phase of an
 instruction is that of the source file from which it was compiled, also where the function is inlined. Instructions of
@@ -41,7 +42,7 @@ from typing import TypedDict
 from bench import this_checkout
 
 FILE = Path(__file__).absolute().parents[1] / "crates/nandlab/benches/instructions.json"
-SCHEMES = ("plain", "units", "SLC cache", "LaLDPC", "all four")
+CASES = ("plain", "explained", "placement", "units", "SLC cache", "LaLDPC", "all four")
 #: Greatest difference of a number, as a share of it.
 TOLERANCE = 0.02
 #: Differences below this share of the whole page operation do not count: they are as large in phases of a few
@@ -208,7 +209,7 @@ def main() -> None:
     program = this_checkout().bench
     now: Measured = {
         "toolchain": toolchain(),
-        "cases": {scheme: count(program, scheme) for scheme in SCHEMES},
+        "cases": {scheme: count(program, scheme) for scheme in CASES},
     }
     if arguments.bless:
         FILE.write_text(json.dumps(now, indent=2) + "\n", encoding="utf-8")
@@ -217,7 +218,7 @@ def main() -> None:
         return
     filed: Measured = json.loads(FILE.read_text(encoding="utf-8"))
     print(f"{'case':>9} {'phase':>8} {'on file':>9} {'measured':>9}   instructions of a page operation")
-    found = [text for name in SCHEMES for text in differences(name, filed["cases"][name], now["cases"][name])]
+    found = [text for name in CASES for text in differences(name, filed["cases"][name], now["cases"][name])]
     if found and filed["toolchain"] != now["toolchain"]:
         print(f"not judged: on file with {filed['toolchain']}; measured with {now['toolchain']}")
         found = []

@@ -28,9 +28,12 @@ use nandlab::base::rng::Stream;
 use nandlab::demand_map::{Cache, ENTRY_BYTES};
 use nandlab::drive::Drive;
 use nandlab::drive::spec::{self, Arrival, Beyond, Eviction};
-use nandlab::host::{Op, Request};
+use nandlab::host::{Op, Request, Tag};
+use nandlab::probe::{NoProbe, Probe};
+use nandlab::report::{Explainer, Taps};
 use nandlab::runner::{Runner, Source};
 use nandlab::sched::{Cause, FlashOp};
+use std::borrow::Cow;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -42,6 +45,10 @@ const USED: f64 = 0.988;
 /// Bytes of a mapping unit.
 const UNIT: u64 = 4096;
 const QUEUE_DEPTH: u32 = 64;
+/// The case of `--counted` with an observer: the small run of the plain drive, whose requests are explained.
+const OBSERVED: &str = "explained";
+/// The requests that keep their path there.
+const EXPLAINED: u32 = 16;
 
 /// The CPU time of this thread in seconds; the time of day on a system that has no `/proc/thread-self/schedstat`.
 fn seconds() -> f64 {
@@ -75,21 +82,26 @@ fn requests(count: usize, span: u64) -> Vec<Request> {
 }
 
 /// A preconditioned drive of a spec.
-fn preconditioned(text: &str, sets: &[&str]) -> Drive {
+fn preconditioned<P: Probe>(text: &str, sets: &[&str], probe: P) -> Drive<P> {
     let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
     let loaded = spec::load(text, "bench", Path::new("."), &sets).unwrap_or_else(|e| panic!("{e}"));
-    let mut drive = Drive::new(&loaded.spec);
+    let mut drive = Drive::with_probe(&loaded.spec, probe);
     drive.precondition(&mut |_| true);
     drive
 }
 
 fn drive(blocks_per_plane: u32, sets: &[&str]) -> Drive {
+    observed(blocks_per_plane, sets, NoProbe)
+}
+
+/// [`drive`] with an observer.
+fn observed<P: Probe>(blocks_per_plane: u32, sets: &[&str], probe: P) -> Drive<P> {
     let text = format!(
         "[drive]\nendurance = 1_000_000\nchannels = 4\nchips_per_channel = 4\ndies_per_chip = 1\nplanes_per_die = 2\n\
          blocks_per_plane = {blocks_per_plane}\npages_per_block = 64\npage_size = \"4KiB\"\ncell = \"mlc\"\nop = 0.07\n\
          [precondition]\nused = {USED}\nvalid = 0.80\n"
     );
-    preconditioned(&text, sets)
+    preconditioned(&text, sets, probe)
 }
 
 /// A source of requests from memory.
@@ -134,6 +146,9 @@ const PROGRAM_SUSPENSIONS: Act = ("suspended programs", |drive| drive.stats().su
 const ERASE_SUSPENSIONS: Act = ("suspended erases", |drive| drive.stats().suspensions.erases);
 const CACHED: Act = ("units written in SLC mode", |drive| drive.stats().slc.cached);
 const FOLDS: Act = ("folded blocks", |drive| drive.stats().slc.blocks);
+const PLACED: Act = ("units written with placement handle 3", |drive| {
+    drive.stats().placement.map_or(0, |placement| placement.by_place[3].host_units)
+});
 const OFF_CHIP: Act =
     ("pages moved off-chip", |drive| drive.stats().flash[FlashOp::Program as usize][Cause::Gc as usize]);
 const REFRESHES: Act = ("refreshed pages", |drive| drive.stats().refresh.pages);
@@ -147,10 +162,10 @@ const DETECTIONS: Act = ("budget detections", |drive| drive.stats().power.detect
 const BUDGET_BINDS: Act = ("updates blocked by the budget", |drive| drive.stats().cache.blocked_updates);
 
 /// Settings of the 16 GiB drive: plain, with read levels, with a demand map, with LaLDPC, which needs both; with
-/// mapping units of 4 KiB on pages of 16 KiB, one-shot programs of TLC wordlines and superblocks by die, and these with
+/// placement handles; with mapping units of 4 KiB on pages of 16 KiB, one-shot programs of TLC wordlines and superblocks by die, and these with
 /// suspension, or with an SLC cache that each write goes through. Then the drive of examples/combined.toml, with the
 /// baselines of its four schemes and with the schemes.
-pub(crate) const SCHEMES: [Scheme; 9] = [
+pub(crate) const SCHEMES: [Scheme; 10] = [
     Scheme { name: PLAIN, than: PLAIN, sets: &[], acts: &[GC] },
     Scheme { name: "read levels", than: PLAIN, sets: &[&OLD], acts: &[GC, HIGHER_LEVELS, RETRIES] },
     Scheme {
@@ -165,6 +180,7 @@ pub(crate) const SCHEMES: [Scheme; 9] = [
         sets: &[&OLD, &LALDPC],
         acts: &[GC, HIGHER_LEVELS, RETRIES, KNOWN_LEVELS, MAP_MISSES, MAP_EVICTIONS],
     },
+    Scheme { name: PLACEMENT, than: PLAIN, sets: &[&["placement.handles=4"]], acts: &[GC, PLACED] },
     Scheme { name: "units", than: PLAIN, sets: &[&UNITS], acts: &[GC, SHARED_PAGES] },
     Scheme {
         name: "suspend",
@@ -207,7 +223,11 @@ pub(crate) const SCHEMES: [Scheme; 9] = [
 ];
 
 const PLAIN: &str = "plain";
+const PLACEMENT: &str = "placement";
 const BASELINES: &str = "baselines";
+
+/// The plain drive with a sixteenth of the blocks.
+const SMALL: [&str; 1] = ["precondition.used=0.98"];
 
 /// The drive with the four schemes.
 const COMBINED: &str = include_str!("../../../examples/combined.toml");
@@ -274,8 +294,17 @@ impl Scheme {
             return self.play_combined(REQUESTS / 2);
         }
         let mut drive = drive(MAIN_BLOCKS, &self.sets.concat());
-        let (operations, seconds) = play(&mut drive, requests);
+        let (operations, seconds) = play(&mut drive, &self.placed(requests));
         (drive, operations, seconds)
+    }
+
+    /// The requests of the case: with placement handles each writes with that of its unit.
+    fn placed<'a>(&self, requests: &'a [Request]) -> Cow<'a, [Request]> {
+        if self.name != PLACEMENT {
+            return requests.into();
+        }
+        let handle = |request: &Request| (request.offset / UNIT % 4) as u16;
+        requests.iter().map(|it| it.with_tag(Tag { queue: 0, placement: handle(it) })).collect()
     }
 
     /// Plays a tenth of its workload on a new drive: [`drive`] with a sixteenth of the blocks, or that of
@@ -296,11 +325,11 @@ impl Scheme {
                 "ftl.map.demand={ cache = '256KiB', eviction = { read-level = { fixed = 125 } } }",
                 "precondition.used=0.95",
             ],
-            _ => &["precondition.used=0.98"],
+            PLACEMENT => &["drive.op=0.12", "precondition.used=0.95"],
+            _ => &SMALL,
         };
-        let requests = requests(REQUESTS / 10, SPAN / 16);
         let mut drive = drive(MAIN_BLOCKS / 16, &[&self.sets.concat(), small].concat());
-        let (operations, _) = play(&mut drive, &requests);
+        let (operations, _) = play(&mut drive, &self.placed(&small_requests()));
         (drive, operations)
     }
 
@@ -321,13 +350,18 @@ impl Scheme {
     }
 
     fn play_combined(&self, count: usize) -> (Drive, u64, f64) {
-        let mut drive = preconditioned(COMBINED, &self.sets.concat());
+        let mut drive = preconditioned(COMBINED, &self.sets.concat(), NoProbe);
         let span = (0.6 * drive.geometry().logical_bytes() as f64) as u64;
         let requests = combined_requests(count, span);
         let arrival = drive.spec().workload.as_ref().expect("the example has a workload").arrival;
         let (operations, seconds) = play_as(arrival, &mut drive, &requests);
         (drive, operations, seconds)
     }
+}
+
+/// A tenth of the requests, to a sixteenth of the span.
+fn small_requests() -> Vec<Request> {
+    requests(REQUESTS / 10, SPAN / 16)
 }
 
 /// Requests as in examples/combined.toml: 60 % reads, a quarter of 4 KiB and the others of 16 KiB, zipf 0.9.
@@ -413,11 +447,11 @@ fn mapping_cache() {
 }
 
 /// Plays the requests; returns the number of page operations and the seconds of CPU time.
-fn play(drive: &mut Drive, requests: &[Request]) -> (u64, f64) {
+fn play<P: Probe>(drive: &mut Drive<P>, requests: &[Request]) -> (u64, f64) {
     play_as(Arrival::QueueDepth(QUEUE_DEPTH), drive, requests)
 }
 
-fn play_as(arrival: Arrival, drive: &mut Drive, requests: &[Request]) -> (u64, f64) {
+fn play_as<P: Probe>(arrival: Arrival, drive: &mut Drive<P>, requests: &[Request]) -> (u64, f64) {
     let mut runner = Runner::new(Replay(requests.iter()), arrival, Beyond::Refuse);
     let start = seconds();
     counted(&mut runner, drive);
@@ -428,7 +462,7 @@ fn play_as(arrival: Arrival, drive: &mut Drive, requests: &[Request]) -> (u64, f
 
 /// Runs to the end, in a function of its own, so that its instructions can be counted.
 #[inline(never)]
-fn counted(runner: &mut Runner<Replay>, drive: &mut Drive) {
+fn counted<P: Probe>(runner: &mut Runner<Replay>, drive: &mut Drive<P>) {
     let progress = runner.run(drive, u64::MAX, |_| ()).expect("the requests fit");
     assert!(progress.is_done);
 }
@@ -601,10 +635,27 @@ fn bare(trace: &str) {
 /// Plays a small run of a scheme and prints the number of page operations. The memory of the requests and of the drive
 /// is in use before.
 fn count(scheme: &str) {
+    if scheme == OBSERVED {
+        return println!(r#"{{"operations":{}}}"#, play_observed());
+    }
     let case = Scheme::named(scheme);
     let (drive, operations) = case.play_small();
     case.check(&drive);
     println!(r#"{{"operations":{operations}}}"#);
+}
+
+/// Plays the small run of the plain drive with an explainer; returns the number of page operations. Panics if a request
+/// is not explained.
+pub(crate) fn play_observed() -> u64 {
+    let taps = Taps::new(None, None).explaining(Explainer::new(EXPLAINED));
+    let mut drive = observed(MAIN_BLOCKS / 16, &SMALL, taps);
+    let requests = small_requests();
+    let (operations, _) = play(&mut drive, &requests);
+    let explainer = drive.probe().explainer().expect("the set has an explainer");
+    let explained: u64 = Op::ALL.iter().map(|&op| explainer.sums(op).requests).sum();
+    assert_eq!(explained, requests.len() as u64);
+    assert_eq!(explainer.slowest().len(), EXPLAINED as usize);
+    operations
 }
 
 /// Prints what is compared.

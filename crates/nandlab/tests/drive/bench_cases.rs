@@ -7,7 +7,7 @@
 #[path = "../../benches/standing.rs"]
 mod standing;
 
-use standing::{SCHEMES, Scheme};
+use standing::{SCHEMES, Scheme, play_observed};
 
 #[test]
 fn the_mechanisms_of_each_case_act() {
@@ -40,4 +40,10 @@ fn without_a_scheme_its_mechanisms_are_idle() {
             "updates blocked by the budget",
         ]
     );
+}
+
+/// The observer sees each request, and changes nothing.
+#[test]
+fn explaining_changes_no_page_operation() {
+    assert_eq!(play_observed(), Scheme::named("plain").play_small().1);
 }
