@@ -50,7 +50,7 @@ pub use construct::Description;
 pub use decode::{Decoder, MinSum, Outcome, Workspace};
 pub use encode::Encoder;
 pub use error::LdpcError;
-pub use llr::{REFERENCES_MAX, Regions, most_informative, rber_of_difficulty};
+pub use llr::{REFERENCES_MAX, Regions, most_informative, most_informative_up_to, rber_of_difficulty};
 pub use measure::{Channel, Codewords, Frames, measure};
 pub use mixture::{Estimate, Mixture};
 pub use shipped::{ITERATIONS_MAX, SHIPPED, Shipped};

@@ -265,17 +265,26 @@ pub fn rber_of_difficulty(difficulty: f64, certainty: f64) -> f64 {
 /// frequent: their indices, in the order of the candidates. `above` has, for bits that are 0 and for bits that are 1,
 /// the share of cells above each candidate, from the highest voltage to the lowest one.
 ///
+/// # Panics
+///
+/// If there are fewer candidates than references, or if the two lists differ in length.
+pub fn most_informative(above: [&[f64]; 2], count: usize) -> Vec<usize> {
+    most_informative_up_to(above, count).pop().expect("a number of references")
+}
+
+/// [`most_informative`] for each number of references from 1 to `most`: hardly more work than for `most` alone.
+///
 /// The choice is the best one, by dynamic programming over the candidates (B. M. Kurkoski and H. Yagi, "Quantization of
 /// binary-input discrete memoryless channels", IEEE Trans. Inf. Theory 60(8), 2014).
 ///
 /// # Panics
 ///
-/// If there are fewer candidates than references, or if the two lists differ in length.
-pub fn most_informative(above: [&[f64]; 2], count: usize) -> Vec<usize> {
+/// As [`most_informative`].
+pub fn most_informative_up_to(above: [&[f64]; 2], most: usize) -> Vec<Vec<usize>> {
     let [of_0, of_1] = above;
     assert!(
-        of_0.len() == of_1.len() && of_0.len() >= count,
-        "{count} references of {} candidates",
+        of_0.len() == of_1.len() && of_0.len() >= most,
+        "{most} references of {} candidates",
         of_0.len()
     );
     let candidates = of_0.len();
@@ -297,30 +306,35 @@ pub fn most_informative(above: [&[f64]; 2], count: usize) -> Vec<usize> {
     // By number of references so far: the least equivocation above each candidate that is the last reference, and the
     // reference before it.
     let mut least: Vec<f64> = (0..=candidates).map(|at| region(0, at)).collect();
-    let mut before = vec![vec![0; candidates + 1]];
-    for references in 2..=count {
-        let mut next = vec![f64::INFINITY; candidates + 1];
-        let mut from = vec![0; candidates + 1];
-        for at in references..=candidates {
-            for (last, above) in least.iter().enumerate().take(at).skip(references - 1) {
-                let sum = above + region(last, at);
-                if sum < next[at] {
-                    (next[at], from[at]) = (sum, last);
+    let mut before: Vec<Vec<usize>> = Vec::new();
+    let mut found = Vec::with_capacity(most);
+    for references in 1..=most {
+        if references > 1 {
+            let mut next = vec![f64::INFINITY; candidates + 1];
+            let mut from = vec![0; candidates + 1];
+            for at in references..=candidates {
+                for (last, above) in least.iter().enumerate().take(at).skip(references - 1) {
+                    let sum = above + region(last, at);
+                    if sum < next[at] {
+                        (next[at], from[at]) = (sum, last);
+                    }
                 }
             }
+            least = next;
+            before.push(from);
         }
-        least = next;
-        before.push(from);
+        let whole = |at: usize| least[at] + region(at, candidates + 1);
+        let last = (references..=candidates).min_by(|&a, &b| whole(a).total_cmp(&whole(b)));
+        let mut at = last.expect("candidates");
+        let mut chosen = vec![at - 1];
+        for before in before.iter().rev() {
+            at = before[at];
+            chosen.push(at - 1);
+        }
+        chosen.reverse();
+        found.push(chosen);
     }
-    let whole = |at: usize| least[at] + region(at, candidates + 1);
-    let mut at = (count..=candidates).min_by(|&a, &b| whole(a).total_cmp(&whole(b))).expect("candidates");
-    let mut chosen = vec![at - 1];
-    for before in before[1..].iter().rev() {
-        at = before[at];
-        chosen.push(at - 1);
-    }
-    chosen.reverse();
-    chosen
+    found
 }
 
 #[cfg(test)]
@@ -423,8 +437,10 @@ mod tests {
                 };
                 Regions::new(&regions(&of_0), &regions(&of_1)).unwrap().equivocation()
             };
+            let up_to = most_informative_up_to([&of_0, &of_1], 4);
             for count in 1..=4 {
                 let chosen = most_informative([&of_0, &of_1], count);
+                assert_eq!(chosen, up_to[count - 1]);
                 let all = (0u32..1 << 13).filter(|set| set.count_ones() as usize == count);
                 let best = all
                     .map(|set| equivocation(&(0..13).filter(|i| set >> i & 1 == 1).collect::<Vec<_>>()))

@@ -75,7 +75,7 @@ impl<const N: usize, const FIRST: u32> Grid<N, FIRST> {
         which: usize,
         pe_cycles: u32,
         age_s: u32,
-        compute: impl Fn(f64, f64) -> [f64; N],
+        compute: impl FnMut(f64, f64) -> [f64; N],
     ) -> f64 {
         let (row, down) = PE.split(pe_cycles.min(PE_MAX));
         let (column, right) = Self::AGE.split(age_s);
@@ -104,7 +104,7 @@ impl<const N: usize, const FIRST: u32> Grid<N, FIRST> {
 
     #[cold]
     #[inline(never)]
-    fn fill(&mut self, row: usize, column: usize, compute: impl Fn(f64, f64) -> [f64; N]) {
+    fn fill(&mut self, row: usize, column: usize, mut compute: impl FnMut(f64, f64) -> [f64; N]) {
         for (row, column) in [(row, column), (row, column + 1), (row + 1, column), (row + 1, column + 1)] {
             let node = row * Self::AGE_NODES + column;
             if self.roots[node] != 0.0 {

@@ -16,6 +16,7 @@ mod vth;
 mod vth_tlc;
 
 pub use layers::LayerFactors;
+use soft::Placed;
 pub use soft::{Centre, Placement, SHIFTS_MAX, Shifts, Soft};
 pub use table::{RberTable, TableError};
 pub use variation::PageVariation;
@@ -222,16 +223,18 @@ impl Exact {
         }
     }
 
-    fn rber_read_with(&self, pe_cycles: f64, age_s: f64, entry: Entry) -> [f64; 3] {
+    fn rber_read_with(&self, pe_cycles: f64, age_s: f64, entry: Entry, placed: &mut Placed) -> [f64; 3] {
         match (self, entry) {
             (Self::Mlc(vth), Entry::Aged(read_for_s)) => {
                 by_kind(vth.rber_read_for(pe_cycles, age_s, read_for_s.into()))
             }
-            (Self::Mlc(vth), Entry::Soft(soft)) => by_kind(vth.equivalent(pe_cycles, age_s, &soft)),
+            (Self::Mlc(vth), Entry::Soft(soft)) => {
+                by_kind(vth.equivalent_placed(pe_cycles, age_s, &soft, placed))
+            }
             (Self::Mlc(_), Entry::Lowered(_)) => {
                 unreachable!("a spec has equal steps only with vth-tlc")
             }
-            (Self::Tlc(vth), entry) => vth.rber_read_with(pe_cycles, age_s, entry),
+            (Self::Tlc(vth), entry) => vth.rber_placed(pe_cycles, age_s, entry, placed),
         }
     }
 
@@ -255,6 +258,8 @@ struct VthModel<const FIRST: u32> {
     sensed: Grid<3, FIRST>,
     /// By read level that has its own references: these, and the RBER at them.
     entries: Vec<(Entry, Grid<3, FIRST>)>,
+    /// The references that entries with several of them share.
+    placed: Placed,
     susceptible: Grid<3, FIRST>,
 }
 
@@ -283,6 +288,7 @@ impl<const FIRST: u32> VthModel<FIRST> {
             rber: Grid::new(),
             sensed: Grid::new(),
             entries: Vec::new(),
+            placed: Placed::default(),
             susceptible: Grid::new(),
         }
     }
@@ -303,17 +309,19 @@ impl<const FIRST: u32> VthModel<FIRST> {
     /// The RBER at the references of unaged data.
     fn rber_sensed(&mut self, page: &Condition) -> f64 {
         let which = self.which(page.kind);
-        let exact = &self.exact;
-        let compute = |pe_cycles: f64, age_s: f64| exact.rber_read_with(pe_cycles, age_s, Entry::Aged(0));
+        let (exact, placed) = (&self.exact, &mut self.placed);
+        let compute =
+            |pe_cycles: f64, age_s: f64| exact.rber_read_with(pe_cycles, age_s, Entry::Aged(0), placed);
         self.sensed.at(which, page.pe_cycles, page.age_s, compute)
     }
 
     /// The RBER at the references of an entry of the read-retry table.
     fn rber_read_with(&mut self, page: &Condition, entry: usize) -> f64 {
         let which = self.which(page.kind);
-        let exact = &self.exact;
+        let (exact, placed) = (&self.exact, &mut self.placed);
         let (references, grid) = &mut self.entries[entry];
-        let compute = |pe_cycles: f64, age_s: f64| exact.rber_read_with(pe_cycles, age_s, *references);
+        let compute =
+            |pe_cycles: f64, age_s: f64| exact.rber_read_with(pe_cycles, age_s, *references, placed);
         grid.at(which, page.pe_cycles, page.age_s, compute)
     }
 

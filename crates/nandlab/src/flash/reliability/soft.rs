@@ -14,8 +14,8 @@
 //! (`crates/nandlab/tests/drive/frames.rs`).
 
 use super::Entry;
-use super::vth::State;
-use nandlab_ldpc::{Regions, most_informative, rber_of_difficulty};
+use super::vth::{State, Tails};
+use nandlab_ldpc::{REFERENCES_MAX, Regions, most_informative_up_to, rber_of_difficulty};
 
 /// Candidates for a reference placed for the most information.
 const CANDIDATES: usize = 81;
@@ -109,7 +109,7 @@ impl Shifts {
 pub(super) fn best<const N: usize>(
     shifts: &Shifts,
     certainty: f64,
-    of_centre: impl Fn(Entry) -> Option<[Regions; N]>,
+    of_centre: impl FnMut(Entry) -> Option<[Regions; N]>,
 ) -> Option<[Regions; N]> {
     let all = [Entry::Aged(0)].into_iter().chain(shifts.entries());
     all.filter_map(of_centre).reduce(|mut least, found| {
@@ -122,49 +122,113 @@ pub(super) fn best<const N: usize>(
     })
 }
 
+/// The states of which something is kept: more than the nodes of a cell of a table.
+const KEPT: usize = 6;
+
+/// P/E cycles and age in seconds, which the states of the cells follow from.
+pub(super) type At = (f64, f64);
+
+/// What is known of the states that were asked for last.
+#[derive(Debug)]
+struct Recent<T>(Vec<(At, T)>);
+
+impl<T> Default for Recent<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T> Recent<T> {
+    fn get(&mut self, at: At, find: impl FnOnce() -> T) -> &T {
+        let known = self.0.iter().position(|&(of, _)| of == at);
+        let place = known.unwrap_or_else(|| {
+            self.0.truncate(KEPT - 1);
+            self.0.push((at, find()));
+            self.0.len() - 1
+        });
+        self.0[..=place].rotate_right(1);
+        &self.0[0].1
+    }
+}
+
+/// What all read levels ask for of the same states, and what takes long to find.
+#[derive(Debug, Default)]
+pub(super) struct Placed {
+    /// By boundary each number of references, from 1 on, that give most information.
+    informative: Recent<Vec<[Vec<f64>; REFERENCES_MAX]>>,
+    /// The optimum of each boundary; none of states that are out of order.
+    optima: Recent<Vec<f64>>,
+}
+
+impl Placed {
+    /// The optima of the boundaries of the states `at`.
+    pub(super) fn optima<const BOUNDARIES: usize>(
+        &mut self,
+        at: At,
+        find: impl FnOnce() -> Option<[f64; BOUNDARIES]>,
+    ) -> Option<[f64; BOUNDARIES]> {
+        self.optima.get(at, || find().map_or_else(Vec::new, Vec::from)).as_slice().try_into().ok()
+    }
+
+    /// `count` references of each boundary that give most information, in ascending order; a single one is at the
+    /// optimum.
+    fn references(&mut self, at: At, states: &[State], optima: &[f64], count: usize) -> Vec<Vec<f64>> {
+        if count == 1 {
+            return optima.iter().map(|&optimum| vec![optimum]).collect();
+        }
+        let find = || states.windows(2).map(|pair| informative(&pair[0], &pair[1])).collect();
+        self.informative.get(at, find).iter().map(|of_boundary| of_boundary[count - 1].clone()).collect()
+    }
+}
+
 /// Of [`Placement::Designed`] the distances of the references of each boundary from its centre, in ascending order.
-/// `at`: the states after these P/E cycles and seconds. `None` for other placements, and if those states are not in order.
+/// `states`: those after these P/E cycles and seconds. `None` for other placements, and if those states are not in order.
 pub(super) fn design_distances<const N: usize, const BOUNDARIES: usize>(
     soft: &Soft,
-    at: impl FnOnce(f64, f64) -> Option<[State; N]>,
+    placed: &mut Placed,
+    states: impl FnOnce(f64, f64) -> Option<[State; N]>,
     optimal: fn(&[State; N]) -> [f64; BOUNDARIES],
 ) -> Option<Vec<Vec<f64>>> {
     let Placement::Designed { pe_cycles, age_s } = soft.placement else { return None };
-    let states = at(pe_cycles.into(), age_s.into())?;
-    let of_boundary = |(pair, optimum): (&[State], f64)| {
-        let placed = informative(&pair[0], &pair[1], optimum, usize::from(soft.references));
-        placed.into_iter().map(|volts| volts - optimum).collect()
-    };
-    Some(states.windows(2).zip(optimal(&states)).map(of_boundary).collect())
+    let at = (pe_cycles.into(), age_s.into());
+    let states = states(at.0, at.1)?;
+    let optima = placed.optima(at, || Some(optimal(&states)))?;
+    let mut distances = placed.references(at, &states, &optima, usize::from(soft.references));
+    for (of_boundary, optimum) in distances.iter_mut().zip(optima) {
+        of_boundary.iter_mut().for_each(|volts| *volts -= optimum);
+    }
+    Some(distances)
 }
 
-/// The references of each boundary in ascending order, around `centres`. `designed`: those of [`design_distances`].
+/// The references of each boundary in ascending order, around `centres`, of the states `at`. `designed`: those of
+/// [`design_distances`].
 pub(super) fn references(
     soft: &Soft,
-    states: &[State],
+    placed: &mut Placed,
+    (at, states): (At, &[State]),
     centres: &[f64],
     designed: Option<&[Vec<f64>]>,
 ) -> Vec<Vec<f64>> {
     let count = usize::from(soft.references);
-    let at = |(boundary, &centre): (usize, &f64)| match (soft.placement, designed) {
+    match (soft.placement, designed) {
         (Placement::Equidistant(spacing), _) => {
             let middle = (count as f64 - 1.0) / 2.0;
-            (0..count).map(|i| centre + (i as f64 - middle) * spacing).collect()
+            let around = |&centre: &f64| (0..count).map(|i| centre + (i as f64 - middle) * spacing).collect();
+            centres.iter().map(around).collect()
         }
         (Placement::Designed { .. }, Some(distances)) => {
-            distances[boundary].iter().map(|distance| distance + centre).collect()
+            let around = |(distances, centre): (&Vec<f64>, &f64)| {
+                distances.iter().map(|distance| distance + centre).collect()
+            };
+            distances.iter().zip(centres).map(around).collect()
         }
-        _ => informative(&states[boundary], &states[boundary + 1], centre, count),
-    };
-    centres.iter().enumerate().map(at).collect()
+        _ => placed.references(at, states, centres, count),
+    }
 }
 
-/// The references between two states that give most information of which of the two a cell has, in ascending order.
-/// One reference is at `optimum`.
-fn informative(lower: &State, upper: &State, optimum: f64, count: usize) -> Vec<f64> {
-    if count == 1 {
-        return vec![optimum];
-    }
+/// The references between two states that give most information of which of the two a cell has, in ascending order: each
+/// number of references.
+fn informative(lower: &State, upper: &State) -> [Vec<f64>; REFERENCES_MAX] {
     let end = |from: f64, to: f64, is_within: &dyn Fn(f64) -> bool| {
         let (mut inside, mut outside) = (from, to);
         for _ in 0..40 {
@@ -183,8 +247,11 @@ fn informative(lower: &State, upper: &State, optimum: f64, count: usize) -> Vec<
     let above = |state: &State| -> Vec<f64> {
         candidates.iter().map(|&volts| state.between(volts, f64::INFINITY)).collect()
     };
-    let chosen = most_informative([&above(upper), &above(lower)], count);
-    chosen.into_iter().rev().map(|index| candidates[index]).collect()
+    let mut chosen = most_informative_up_to([&above(upper), &above(lower)], REFERENCES_MAX).into_iter();
+    std::array::from_fn(|_| {
+        let chosen = chosen.next().expect("each number of references");
+        chosen.into_iter().rev().map(|index| candidates[index]).collect()
+    })
 }
 
 /// The regions of a page that senses the boundaries `sensed`, with these references of each boundary.
@@ -194,18 +261,18 @@ pub(super) fn regions(states: &[State], sensed: &[usize], references: &[Vec<f64>
     for (number, state) in states.iter().enumerate() {
         // The bit changes at each boundary; here it is 0 below the first one.
         let stored = sensed.iter().filter(|&&boundary| boundary < number).count() % 2;
-        let mut low = f64::NEG_INFINITY;
+        let (mut low, mut tails) = (f64::NEG_INFINITY, Tails::new(state));
         let mut region = 0;
         for (i, &boundary) in sensed.iter().enumerate() {
             for (k, &reference) in references[boundary].iter().enumerate() {
                 region = if i % 2 == 0 { k } else { last - k };
                 let high = reference.max(low);
-                shares[stored][region] += state.between(low, high);
+                shares[stored][region] += tails.up_to(high);
                 low = high;
             }
             region = if i % 2 == 0 { last } else { 0 };
         }
-        shares[stored][region] += state.between(low, f64::INFINITY);
+        shares[stored][region] += tails.up_to(f64::INFINITY);
     }
     for of in &mut shares {
         let sum: f64 = of.iter().sum();

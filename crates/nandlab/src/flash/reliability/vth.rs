@@ -27,7 +27,9 @@
 use super::Entry;
 use super::VthSpec;
 use super::noise::Noise;
-use super::soft::{Centre, Soft, best, design_distances, equivalent, references as soft_references, regions};
+use super::soft::{
+    Centre, Placed, Soft, best, design_distances, equivalent, references as soft_references, regions,
+};
 use nandlab_ldpc::Regions;
 
 /// Middle and sigma of the erased state, in volts; the middle is x0 of Eq. 1.
@@ -110,19 +112,42 @@ impl Vth {
 
     /// The equivalent RBER of the pages with soft sensing; 0 to 0.5.
     pub fn equivalent(&self, pe_cycles: f64, age_s: f64, soft: &Soft) -> PerKind {
-        let [lsb, msb] = equivalent(self.regions(pe_cycles, age_s, soft), soft);
+        self.equivalent_placed(pe_cycles, age_s, soft, &mut Placed::default())
+    }
+
+    /// [`Vth::equivalent`] with references that have been found before.
+    pub(super) fn equivalent_placed(
+        &self,
+        pe_cycles: f64,
+        age_s: f64,
+        soft: &Soft,
+        placed: &mut Placed,
+    ) -> PerKind {
+        let [lsb, msb] = equivalent(self.regions_placed(pe_cycles, age_s, soft, placed), soft);
         PerKind { lsb, msb }
     }
 
     /// The regions of LSB and MSB pages with soft sensing, region 0 at the side of the bit 0: the channel of a bit of the
     /// page. `None` if the states are out of order.
     pub fn regions(&self, pe_cycles: f64, age_s: f64, soft: &Soft) -> Option<[Regions; 2]> {
-        let designed = design_distances(soft, |pe_cycles, age_s| self.states(pe_cycles, age_s), references);
+        self.regions_placed(pe_cycles, age_s, soft, &mut Placed::default())
+    }
+
+    fn regions_placed(
+        &self,
+        pe_cycles: f64,
+        age_s: f64,
+        soft: &Soft,
+        placed: &mut Placed,
+    ) -> Option<[Regions; 2]> {
+        let states_at = |pe_cycles, age_s| self.states(pe_cycles, age_s);
+        let designed = design_distances(soft, placed, states_at, references);
         let states = self.states(pe_cycles, age_s)?;
         // Around the optimum of data of this age.
-        let around = |centre_s: f64| {
-            let centres = self.references(pe_cycles, centre_s)?;
-            let references = soft_references(soft, &states, &centres, designed.as_deref());
+        let mut around = |centre_s: f64| {
+            let centres = placed.optima((pe_cycles, centre_s), || self.references(pe_cycles, centre_s))?;
+            let of = ((pe_cycles, age_s), &states[..]);
+            let references = soft_references(soft, placed, of, &centres, designed.as_deref());
             Some([&[1][..], &[0, 2]].map(|sensed| regions(&states, sensed, &references)))
         };
         match &soft.centre {
@@ -229,6 +254,41 @@ impl State {
         }
         let half = self.width / 2.0;
         (self.noise.tail(z - half) - self.noise.tail(z + half)) / self.width
+    }
+}
+
+/// The shares of the cells of a state between voltages in ascending order, [`State::between`] each two of them. The share
+/// on one side of a voltage serves the interval below it and that above it.
+pub(super) struct Tails<'a> {
+    state: &'a State,
+    low: f64,
+    /// The shares above and below `low`, as far as they are known.
+    above: Option<f64>,
+    below: Option<f64>,
+}
+
+impl<'a> Tails<'a> {
+    pub(super) fn new(state: &'a State) -> Self {
+        Self { state, low: f64::NEG_INFINITY, above: None, below: None }
+    }
+
+    /// The share from the last voltage up to `high`, which is then the last one.
+    pub(super) fn up_to(&mut self, high: f64) -> f64 {
+        let (state, low) = (self.state, self.low);
+        let above_low = || self.above.unwrap_or_else(|| state.above(low));
+        let below_low = || self.below.unwrap_or_else(|| state.below(low));
+        let (share, above, below) = if low >= state.middle {
+            let above = state.above(high);
+            (above_low() - above, Some(above), None)
+        } else if high <= state.middle {
+            let below = state.below(high);
+            (below - below_low(), None, Some(below))
+        } else {
+            let above = state.above(high);
+            (1.0 - below_low() - above, Some(above), None)
+        };
+        (self.low, self.above, self.below) = (high, above, below);
+        share.max(0.0)
     }
 }
 
