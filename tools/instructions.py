@@ -5,12 +5,11 @@
 
 callgrind of valgrind counts the instructions of 100,000 requests on a drive of 1 GiB: those of the standing benchmark
 (`plain`), the same with an observer that explains each request (`explained`), those with four placement handles
-(`placement`), those on a drive with mapping units of 4 KiB (`units`), the same with an SLC cache through which each write
-goes (`SLC cache`), and with LaLDPC (`LaLDPC`), and those on the drive of examples/combined.toml with all four schemes
-(`all four`). Preconditioning is not counted. The phase of an
-instruction is that of the source file from which it was compiled, also where the function is inlined. Instructions of
-libraries and of the room `base` belong to the phase of the function into which they were inlined, otherwise to
-`other`.
+(`placement`), those on a drive with mapping units of 4 KiB (`units`), the same with an SLC cache through which each
+write goes (`SLC cache`), and with LaLDPC (`LaLDPC`), and those on the drive of examples/combined.toml with all four
+schemes (`all four`). Preconditioning is not counted. The phase of an instruction is that of the source file from which
+it was compiled, also where the function is inlined. Instructions of libraries and of the room `base` belong to the
+phase of the function into which they were inlined, otherwise to `other`.
 
 No cost may grow with a backlog. The load of each mechanism (crates/nandlab/tests/common/mechanisms.rs) takes at a
 queue depth of 4,096 at most 1.1 times the instructions at a depth of 64: those of a page operation, or those of a
