@@ -282,11 +282,7 @@ pub fn most_informative(above: [&[f64]; 2], count: usize) -> Vec<usize> {
 /// As [`most_informative`].
 pub fn most_informative_up_to(above: [&[f64]; 2], most: usize) -> Vec<Vec<usize>> {
     let [of_0, of_1] = above;
-    assert!(
-        of_0.len() == of_1.len() && of_0.len() >= most,
-        "{most} references of {} candidates",
-        of_0.len()
-    );
+    assert!(of_0.len() == of_1.len() && of_0.len() >= most, "{most} references of {} candidates", of_0.len());
     let candidates = of_0.len();
     // The equivocation of a region from below candidate `from` (0: from the top) to candidate `to` (the last: the bottom).
     let end = |of: &[f64], at: usize| match at {

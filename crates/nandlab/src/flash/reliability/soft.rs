@@ -289,3 +289,73 @@ pub(super) fn equivalent<const N: usize>(regions: Option<[Regions; N]>, soft: &S
     };
     regions.map_or([0.5; N], |regions| regions.map(of_page))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::vth::Vth;
+    use super::super::vth_tlc::VthTlc;
+    use super::super::{VthSpec, VthTlcSpec};
+    use super::*;
+
+    const MLC: VthSpec =
+        VthSpec { dvpp: 0.38, cell_to_cell: 0.05, sensing_step: 0.03, per_page_kind: true, unworn_loss: 0.0 };
+    const TLC: VthTlcSpec =
+        VthTlcSpec { sigma: 1.0, shift: 1.0, sensing_step: 4.0, early: None, layers: None };
+
+    /// What is kept of other states and other levels changes no bit of a value.
+    #[test]
+    fn references_found_before_change_nothing() {
+        let mut ages = [0; SHIFTS_MAX];
+        ages[..2].copy_from_slice(&[2_592_000, 31_536_000]);
+        let centres = [Centre::Optimal, Centre::Default, Centre::Best(Shifts::Ages { ages, len: 2 })];
+        let placements = [
+            Placement::MostInformative,
+            Placement::Designed { pe_cycles: 3000, age_s: 7_776_000 },
+            Placement::Equidistant(0.03),
+        ];
+        let (mlc, tlc) = (Vth::new(&MLC), VthTlc::new(&TLC));
+        let (mut of_mlc, mut of_tlc) = (Placed::default(), Placed::default());
+        // More states than are kept, some of them twice.
+        for state in [0, 1, 2, 3, 0, 4, 5, 6, 7, 3, 1] {
+            let (pe_cycles, age_s) = (500.0 * f64::from(state), 86_400.0 * f64::from(state * state));
+            for references in [3, 1, 7, 2] {
+                for (placement, centre) in
+                    placements.iter().flat_map(|it| centres.iter().map(move |centre| (*it, *centre)))
+                {
+                    let soft =
+                        Soft { references, placement, centre, certainty: 0.1, residual: 1.1, gain: 1.0 };
+                    assert_eq!(
+                        mlc.equivalent_placed(pe_cycles, age_s, &soft, &mut of_mlc),
+                        mlc.equivalent(pe_cycles, age_s, &soft),
+                        "{pe_cycles} {age_s} {soft:?}"
+                    );
+                    assert_eq!(
+                        tlc.rber_placed(pe_cycles, age_s, Entry::Soft(soft), &mut of_tlc),
+                        tlc.equivalent(pe_cycles, age_s, &soft),
+                        "{pe_cycles} {age_s} {soft:?}"
+                    );
+                }
+            }
+        }
+        assert!(of_mlc.informative.0.len() == KEPT && of_tlc.optima.0.len() == KEPT);
+    }
+
+    /// The naive twin computes both tails of each interval.
+    #[test]
+    fn shares_between_ascending_voltages_agree_with_each_interval_alone() {
+        let mut stream = crate::base::rng::Stream::new(1, "tails");
+        for state in Vth::new(&MLC).states(3000.0, 1e7).expect("states in order") {
+            for _ in 0..200 {
+                let mut volts: Vec<f64> = (0..8).map(|_| 6.0 * stream.unit()).collect();
+                // A reference at the middle of the state, and one twice.
+                volts.extend([state.middle, volts[0], f64::INFINITY]);
+                volts.sort_by(f64::total_cmp);
+                let (mut tails, mut low) = (Tails::new(&state), f64::NEG_INFINITY);
+                for high in volts {
+                    assert_eq!(tails.up_to(high), state.between(low, high), "{low} to {high}");
+                    low = high;
+                }
+            }
+        }
+    }
+}

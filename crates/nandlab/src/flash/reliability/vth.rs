@@ -195,7 +195,7 @@ impl Vth {
 
     /// Eq. 1 and both noises, applied to all states; `None` once retention has moved the programmed states onto the
     /// erased one.
-    fn states(&self, pe_cycles: f64, age_s: f64) -> Option<[State; 4]> {
+    pub(super) fn states(&self, pe_cycles: f64, age_s: f64) -> Option<[State; 4]> {
         let VthSpec { dvpp, cell_to_cell, unworn_loss, .. } = self.spec;
         let (k0, k1, k2) = RETENTION;
         let decay = k0 * libm::log1p(age_s / T0_S);
