@@ -267,7 +267,7 @@ pub fn rber_of_difficulty(difficulty: f64, certainty: f64) -> f64 {
 ///
 /// # Panics
 ///
-/// If there are fewer candidates than references, or if the two lists differ in length.
+/// If `count` is 0, if there are fewer candidates than references, or if the two lists differ in length.
 pub fn most_informative(above: [&[f64]; 2], count: usize) -> Vec<usize> {
     most_informative_up_to(above, count).pop().expect("a number of references")
 }
@@ -279,7 +279,7 @@ pub fn most_informative(above: [&[f64]; 2], count: usize) -> Vec<usize> {
 ///
 /// # Panics
 ///
-/// As [`most_informative`].
+/// If there are fewer candidates than references, or if the two lists differ in length.
 pub fn most_informative_up_to(above: [&[f64]; 2], most: usize) -> Vec<Vec<usize>> {
     let [of_0, of_1] = above;
     assert!(of_0.len() == of_1.len() && of_0.len() >= most, "{most} references of {} candidates", of_0.len());

@@ -162,9 +162,9 @@ const DETECTIONS: Act = ("budget detections", |drive| drive.stats().power.detect
 const BUDGET_BINDS: Act = ("updates blocked by the budget", |drive| drive.stats().cache.blocked_updates);
 
 /// Settings of the 16 GiB drive: plain, with read levels, with a demand map, with LaLDPC, which needs both; with
-/// placement handles; with mapping units of 4 KiB on pages of 16 KiB, one-shot programs of TLC wordlines and superblocks by die, and these with
-/// suspension, or with an SLC cache that each write goes through. Then the drive of examples/combined.toml, with the
-/// baselines of its four schemes and with the schemes.
+/// placement handles; with mapping units of 4 KiB on pages of 16 KiB, one-shot programs of TLC wordlines and superblocks
+/// by die, and these with suspension, or with an SLC cache that each write goes through. Then the drive of
+/// examples/combined.toml, with the baselines of its four schemes and with the schemes.
 pub(crate) const SCHEMES: [Scheme; 10] = [
     Scheme { name: PLAIN, than: PLAIN, sets: &[], acts: &[GC] },
     Scheme { name: "read levels", than: PLAIN, sets: &[&OLD], acts: &[GC, HIGHER_LEVELS, RETRIES] },
@@ -226,7 +226,7 @@ const PLAIN: &str = "plain";
 const PLACEMENT: &str = "placement";
 const BASELINES: &str = "baselines";
 
-/// The plain drive with a sixteenth of the blocks.
+/// The further setting of the plain drive with a sixteenth of the blocks.
 const SMALL: [&str; 1] = ["precondition.used=0.98"];
 
 /// The drive with the four schemes.

@@ -154,6 +154,7 @@ impl Writes {
 
     /// The stream and the reclaim group to which a write of `owner` goes: those of its placement or, with handle 0, the
     /// stream of its class.
+    #[inline(never)]
     fn target_of<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -202,30 +203,17 @@ impl Writes {
         owner: Owner,
         lpn: Lpn,
     ) -> (Target, Option<LaneId>) {
-        if self.has_one_target {
-            return (Target::HOST, Self::lane_for(core, lpn, Target::HOST));
+        let mut target = Target::HOST;
+        if !self.has_one_target {
+            target = self.target_of(core, host, cache, owner, lpn);
+            if let Some(slc) = core.streams().slc()
+                && let Some(lane) = Self::lane_in_slc_mode(core, lpn, slc)
+            {
+                target.stream = slc;
+                return (target, Some(lane));
+            }
         }
-        self.place_among_targets(core, host, cache, owner, lpn)
-    }
-
-    #[inline(never)]
-    fn place_among_targets<P: Probe>(
-        &mut self,
-        core: &mut Core<P>,
-        host: &Host,
-        cache: Option<&impl WriteBacks<P>>,
-        owner: Owner,
-        lpn: Lpn,
-    ) -> (Target, Option<LaneId>) {
-        let mut target = self.target_of(core, host, cache, owner, lpn);
-        if let Some(slc) = core.streams().slc()
-            && let Some(lane) = Self::lane_in_slc_mode(core, lpn, slc)
-        {
-            target.stream = slc;
-            return (target, Some(lane));
-        }
-        let lane = Self::lane_for(core, lpn, target);
-        (target, lane)
+        (target, Self::lane_for(core, lpn, target))
     }
 
     /// The lane for a write of `lpn` in SLC mode, to the stream `slc`. If the lane has no room in this mode, the write

@@ -37,6 +37,12 @@ pub(crate) struct Reads {
     pub(crate) stats: EccStats,
 }
 
+/// Whether this try of a read fails and another one follows. Without read levels none does.
+#[inline(always)]
+fn is_tried_again<P: Probe>(core: &Core<P>, read: &Transaction) -> bool {
+    core.ecc().has_levels() && read.is_tried_again(core.ecc().levels())
+}
+
 impl<P: Probe> Mechanism<P> for Reads {
     fn power_lost(&mut self, _: &mut Offline<'_, P>) {
         self.decoding.iter_mut().for_each(VecDeque::clear);
@@ -74,7 +80,7 @@ impl Reads {
             (core.geometry().superblock_of(read.unit), read.index, read.cause, read.die);
         let (level, is_retry) = (read.level, read.tries > 0);
         let (shape, partner, part_bytes) = (read.shape, read.partner, read.extent);
-        let is_last = !core.ecc().has_levels() || !read.is_tried_again(core.ecc().levels());
+        let is_last = !is_tried_again(core, read);
         core.count_sensed(superblock, index);
         if is_last {
             core.count_ended(FlashOp::Read, cause, shape);
@@ -168,7 +174,7 @@ impl Reads {
         if core.operation(slot).partner.is_some() && core.try_again_or_part(slot) {
             return false;
         }
-        if core.ecc().has_levels() && core.operation(slot).is_tried_again(core.ecc().levels()) {
+        if is_tried_again(core, core.operation(slot)) {
             core.try_again(slot);
             return false;
         }

@@ -16,8 +16,8 @@ mod vth;
 mod vth_tlc;
 
 pub use layers::LayerFactors;
-use soft::Placed;
 pub use soft::{Centre, Placement, SHIFTS_MAX, Shifts, Soft};
+use soft::{Placed, equivalent};
 pub use table::{RberTable, TableError};
 pub use variation::PageVariation;
 pub(super) use variation::{hash, quantile};
@@ -229,12 +229,16 @@ impl Exact {
                 by_kind(vth.rber_read_for(pe_cycles, age_s, read_for_s.into()))
             }
             (Self::Mlc(vth), Entry::Soft(soft)) => {
-                by_kind(vth.equivalent_placed(pe_cycles, age_s, &soft, placed))
+                let [lsb, msb] = equivalent(vth.regions_placed(pe_cycles, age_s, &soft, placed), &soft);
+                by_kind(PerKind { lsb, msb })
+            }
+            (Self::Tlc(vth), Entry::Soft(soft)) => {
+                equivalent(vth.regions_placed(pe_cycles, age_s, &soft, placed), &soft)
             }
             (Self::Mlc(_), Entry::Lowered(_)) => {
                 unreachable!("a spec has equal steps only with vth-tlc")
             }
-            (Self::Tlc(vth), entry) => vth.rber_placed(pe_cycles, age_s, entry, placed),
+            (Self::Tlc(vth), entry) => vth.rber_read_with(pe_cycles, age_s, entry),
         }
     }
 

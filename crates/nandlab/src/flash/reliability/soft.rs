@@ -106,7 +106,7 @@ impl Shifts {
 }
 
 /// Of the regions around the default references and around each entry those that are easiest to decode, page by page.
-pub(super) fn best<const N: usize>(
+fn best<const N: usize>(
     shifts: &Shifts,
     certainty: f64,
     of_centre: impl FnMut(Entry) -> Option<[Regions; N]>,
@@ -162,7 +162,7 @@ pub(super) struct Placed {
 
 impl Placed {
     /// The optima of the boundaries of the states `at`.
-    pub(super) fn optima<const BOUNDARIES: usize>(
+    fn optima<const BOUNDARIES: usize>(
         &mut self,
         at: At,
         find: impl FnOnce() -> Option<[f64; BOUNDARIES]>,
@@ -182,16 +182,16 @@ impl Placed {
 }
 
 /// Of [`Placement::Designed`] the distances of the references of each boundary from its centre, in ascending order.
-/// `states`: those after these P/E cycles and seconds. `None` for other placements, and if those states are not in order.
-pub(super) fn design_distances<const N: usize, const BOUNDARIES: usize>(
+/// `states_at`: those after these P/E cycles and seconds. `None` for other placements, and if those states are not in order.
+fn design_distances<const N: usize, const BOUNDARIES: usize>(
     soft: &Soft,
     placed: &mut Placed,
-    states: impl FnOnce(f64, f64) -> Option<[State; N]>,
+    states_at: impl FnOnce(At) -> Option<[State; N]>,
     optimal: fn(&[State; N]) -> [f64; BOUNDARIES],
 ) -> Option<Vec<Vec<f64>>> {
     let Placement::Designed { pe_cycles, age_s } = soft.placement else { return None };
     let at = (pe_cycles.into(), age_s.into());
-    let states = states(at.0, at.1)?;
+    let states = states_at(at)?;
     let optima = placed.optima(at, || Some(optimal(&states)))?;
     let mut distances = placed.references(at, &states, &optima, usize::from(soft.references));
     for (of_boundary, optimum) in distances.iter_mut().zip(optima) {
@@ -200,9 +200,48 @@ pub(super) fn design_distances<const N: usize, const BOUNDARIES: usize>(
     Some(distances)
 }
 
+/// The regions of the pages of a wordline at P/E cycles and an age, each of which senses the boundaries `sensed`; `None`
+/// if the states, or the references around which those of soft sensing are, are out of order. `stepped`: the references of
+/// an entry that has steps.
+pub(super) fn regions_of_pages<const STATES: usize, const BOUNDARIES: usize, const PAGES: usize>(
+    soft: &Soft,
+    placed: &mut Placed,
+    at: At,
+    sensed: [&[usize]; PAGES],
+    states_at: impl Fn(At) -> Option<[State; STATES]>,
+    optimal: fn(&[State; STATES]) -> [f64; BOUNDARIES],
+    stepped: impl Fn(Entry) -> Option<[f64; BOUNDARIES]>,
+) -> Option<[Regions; PAGES]> {
+    let designed = design_distances(soft, placed, &states_at, optimal);
+    let states = states_at(at)?;
+    // Of data of this age.
+    let optima = |placed: &mut Placed, age_s: f64| {
+        let of = (at.0, age_s);
+        placed.optima(of, || states_at(of).map(|states| optimal(&states)))
+    };
+    let around = |placed: &mut Placed, centres: Option<[f64; BOUNDARIES]>| {
+        let references = references(soft, placed, (at, &states), &centres?, designed.as_deref());
+        Some(sensed.map(|sensed| regions(&states, sensed, &references)))
+    };
+    let centres = match &soft.centre {
+        Centre::Optimal => optima(placed, at.1),
+        Centre::Default => optima(placed, 0.0),
+        Centre::Best(shifts) => {
+            return best(shifts, soft.certainty, |entry| {
+                let centres = match entry {
+                    Entry::Aged(age_s) => optima(placed, age_s.into()),
+                    Entry::Lowered(_) | Entry::Soft(_) => stepped(entry),
+                };
+                around(placed, centres)
+            });
+        }
+    };
+    around(placed, centres)
+}
+
 /// The references of each boundary in ascending order, around `centres`, of the states `at`. `designed`: those of
 /// [`design_distances`].
-pub(super) fn references(
+fn references(
     soft: &Soft,
     placed: &mut Placed,
     (at, states): (At, &[State]),
@@ -255,7 +294,7 @@ fn informative(lower: &State, upper: &State) -> [Vec<f64>; REFERENCES_MAX] {
 }
 
 /// The regions of a page that senses the boundaries `sensed`, with these references of each boundary.
-pub(super) fn regions(states: &[State], sensed: &[usize], references: &[Vec<f64>]) -> Regions {
+fn regions(states: &[State], sensed: &[usize], references: &[Vec<f64>]) -> Regions {
     let last = references[sensed[0]].len();
     let mut shares = [vec![0.0; last + 1], vec![0.0; last + 1]];
     for (number, state) in states.iter().enumerate() {
@@ -324,16 +363,12 @@ mod tests {
                 {
                     let soft =
                         Soft { references, placement, centre, certainty: 0.1, residual: 1.1, gain: 1.0 };
-                    assert_eq!(
-                        mlc.equivalent_placed(pe_cycles, age_s, &soft, &mut of_mlc),
-                        mlc.equivalent(pe_cycles, age_s, &soft),
-                        "{pe_cycles} {age_s} {soft:?}"
-                    );
-                    assert_eq!(
-                        tlc.rber_placed(pe_cycles, age_s, Entry::Soft(soft), &mut of_tlc),
-                        tlc.equivalent(pe_cycles, age_s, &soft),
-                        "{pe_cycles} {age_s} {soft:?}"
-                    );
+                    let kept = mlc.regions_placed(pe_cycles, age_s, &soft, &mut of_mlc);
+                    let anew = mlc.equivalent(pe_cycles, age_s, &soft);
+                    assert_eq!(equivalent(kept, &soft), [anew.lsb, anew.msb], "{pe_cycles} {age_s} {soft:?}");
+                    let kept = tlc.regions_placed(pe_cycles, age_s, &soft, &mut of_tlc);
+                    let anew = tlc.equivalent(pe_cycles, age_s, &soft);
+                    assert_eq!(equivalent(kept, &soft), anew, "{pe_cycles} {age_s} {soft:?}");
                 }
             }
         }

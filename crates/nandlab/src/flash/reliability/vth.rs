@@ -24,12 +24,9 @@
 //! margin up to 60,000 P/E cycles and 50 years. Once the order is lost, the states cannot be distinguished, and the
 //! RBER is 0.5.
 
-use super::Entry;
 use super::VthSpec;
 use super::noise::Noise;
-use super::soft::{
-    Centre, Placed, Soft, best, design_distances, equivalent, references as soft_references, regions,
-};
+use super::soft::{Placed, Soft, equivalent, regions_of_pages};
 use nandlab_ldpc::Regions;
 
 /// Middle and sigma of the erased state, in volts; the middle is x0 of Eq. 1.
@@ -44,6 +41,9 @@ const T0_S: f64 = 3600.0;
 const TELEGRAPH: f64 = 2.5e-4;
 /// Distance from a boundary to the outermost of its seven references of soft sensing, in sensing steps.
 pub(super) const SENSING_STEPS: f64 = 3.0;
+
+/// The boundaries that a read of an LSB page and one of an MSB page sense.
+const SENSED: [&[usize]; 2] = [&[1], &[0, 2]];
 
 /// A value for each page kind of a two-bit cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -112,18 +112,7 @@ impl Vth {
 
     /// The equivalent RBER of the pages with soft sensing; 0 to 0.5.
     pub fn equivalent(&self, pe_cycles: f64, age_s: f64, soft: &Soft) -> PerKind {
-        self.equivalent_placed(pe_cycles, age_s, soft, &mut Placed::default())
-    }
-
-    /// [`Vth::equivalent`] with references that have been found before.
-    pub(super) fn equivalent_placed(
-        &self,
-        pe_cycles: f64,
-        age_s: f64,
-        soft: &Soft,
-        placed: &mut Placed,
-    ) -> PerKind {
-        let [lsb, msb] = equivalent(self.regions_placed(pe_cycles, age_s, soft, placed), soft);
+        let [lsb, msb] = equivalent(self.regions(pe_cycles, age_s, soft), soft);
         PerKind { lsb, msb }
     }
 
@@ -133,33 +122,18 @@ impl Vth {
         self.regions_placed(pe_cycles, age_s, soft, &mut Placed::default())
     }
 
-    fn regions_placed(
+    /// [`Vth::regions`] with what has been found before.
+    pub(super) fn regions_placed(
         &self,
         pe_cycles: f64,
         age_s: f64,
         soft: &Soft,
         placed: &mut Placed,
     ) -> Option<[Regions; 2]> {
-        let states_at = |pe_cycles, age_s| self.states(pe_cycles, age_s);
-        let designed = design_distances(soft, placed, states_at, references);
-        let states = self.states(pe_cycles, age_s)?;
-        // Around the optimum of data of this age.
-        let mut around = |centre_s: f64| {
-            let centres = placed.optima((pe_cycles, centre_s), || self.references(pe_cycles, centre_s))?;
-            let of = ((pe_cycles, age_s), &states[..]);
-            let references = soft_references(soft, placed, of, &centres, designed.as_deref());
-            Some([&[1][..], &[0, 2]].map(|sensed| regions(&states, sensed, &references)))
-        };
-        match &soft.centre {
-            Centre::Optimal => around(age_s),
-            Centre::Default => around(0.0),
-            Centre::Best(shifts) => best(shifts, soft.certainty, |entry| match entry {
-                Entry::Aged(centre_s) => around(centre_s.into()),
-                Entry::Lowered(_) | Entry::Soft(_) => {
-                    unreachable!("a spec has equal steps only with vth-tlc")
-                }
-            }),
-        }
+        let states_at = |(pe_cycles, age_s)| self.states(pe_cycles, age_s);
+        regions_of_pages(soft, placed, (pe_cycles, age_s), SENSED, states_at, references, |_| {
+            unreachable!("a spec has equal steps only with vth-tlc")
+        })
     }
 
     /// The RBER of the pages of cells in these states, read at these references.
@@ -236,14 +210,7 @@ impl State {
     /// Share of cells between two voltages; 0 if `low` is above `high`. Computed from small tails only, to keep its
     /// precision.
     pub(super) fn between(&self, low: f64, high: f64) -> f64 {
-        let share = if low >= self.middle {
-            self.above(low) - self.above(high)
-        } else if high <= self.middle {
-            self.below(high) - self.below(low)
-        } else {
-            1.0 - self.below(low) - self.above(high)
-        };
-        share.max(0.0)
+        Tails { low, ..Tails::new(self) }.up_to(high)
     }
 
     /// Probability density of the cells at a voltage, per volt.
@@ -257,8 +224,8 @@ impl State {
     }
 }
 
-/// The shares of the cells of a state between voltages in ascending order, [`State::between`] each two of them. The share
-/// on one side of a voltage serves the interval below it and that above it.
+/// The shares of the cells of a state between voltages in ascending order. The share on one side of a voltage serves the
+/// interval below it and that above it.
 pub(super) struct Tails<'a> {
     state: &'a State,
     low: f64,
@@ -272,7 +239,8 @@ impl<'a> Tails<'a> {
         Self { state, low: f64::NEG_INFINITY, above: None, below: None }
     }
 
-    /// The share from the last voltage up to `high`, which is then the last one.
+    /// The share from the last voltage up to `high`, which is then the last one; 0 if the last one is above `high`.
+    /// Computed from small tails only, to keep its precision.
     pub(super) fn up_to(&mut self, high: f64) -> f64 {
         let (state, low) = (self.state, self.low);
         let above_low = || self.above.unwrap_or_else(|| state.above(low));

@@ -48,9 +48,7 @@
 //! The model is meant for up to 10,000 P/E cycles. Once the states are out of order, the RBER is 0.5.
 
 use super::noise::Noise;
-use super::soft::{
-    Centre, Placed, Soft, best, design_distances, equivalent, references as soft_references, regions,
-};
+use super::soft::{Placed, Soft, equivalent, regions_of_pages};
 use super::vth::{SENSING_STEPS, State, crossing, share_near};
 use super::{EarlyLoss, Entry, VthTlcSpec};
 use nandlab_ldpc::Regions;
@@ -121,56 +119,23 @@ impl VthTlc {
         self.regions_placed(pe_cycles, age_s, soft, &mut Placed::default())
     }
 
-    fn regions_placed(
+    /// [`VthTlc::regions`] with what has been found before.
+    pub(super) fn regions_placed(
         &self,
         pe_cycles: f64,
         age_s: f64,
         soft: &Soft,
         placed: &mut Placed,
     ) -> Option<[Regions; 3]> {
-        let states_at = |pe_cycles, age_s| self.states(pe_cycles, age_s);
-        let designed = design_distances(soft, placed, states_at, references);
-        let states = self.states(pe_cycles, age_s)?;
-        let around = |placed: &mut Placed, centres: Option<[f64; 7]>| {
-            let of = ((pe_cycles, age_s), &states[..]);
-            let references = soft_references(soft, placed, of, &centres?, designed.as_deref());
-            Some(SENSED.map(|sensed| regions(&states, sensed, &references)))
-        };
-        // Of data of this age.
-        let optima = |placed: &mut Placed, age_s: f64| {
-            placed.optima((pe_cycles, age_s), || self.references(pe_cycles, age_s))
-        };
-        let centres = match &soft.centre {
-            Centre::Optimal => optima(placed, age_s),
-            Centre::Default => optima(placed, 0.0),
-            Centre::Best(shifts) => {
-                return best(shifts, soft.certainty, |entry| {
-                    let centres = match entry {
-                        Entry::Aged(age_s) => optima(placed, age_s.into()),
-                        Entry::Lowered(_) | Entry::Soft(_) => self.references_of(pe_cycles, entry),
-                    };
-                    around(placed, centres)
-                });
-            }
-        };
-        around(placed, centres)
+        let states_at = |(pe_cycles, age_s)| self.states(pe_cycles, age_s);
+        let stepped = |entry| self.references_of(pe_cycles, entry);
+        regions_of_pages(soft, placed, (pe_cycles, age_s), SENSED, states_at, references, stepped)
     }
 
     /// As [`VthTlc::rber`], but with the read references of an entry of a read-retry table, or as [`VthTlc::equivalent`].
     pub fn rber_read_with(&self, pe_cycles: f64, age_s: f64, entry: Entry) -> [f64; 3] {
-        self.rber_placed(pe_cycles, age_s, entry, &mut Placed::default())
-    }
-
-    /// [`VthTlc::rber_read_with`] with references that have been found before.
-    pub(super) fn rber_placed(
-        &self,
-        pe_cycles: f64,
-        age_s: f64,
-        entry: Entry,
-        placed: &mut Placed,
-    ) -> [f64; 3] {
         if let Entry::Soft(soft) = entry {
-            return equivalent(self.regions_placed(pe_cycles, age_s, &soft, placed), &soft);
+            return self.equivalent(pe_cycles, age_s, &soft);
         }
         match (self.references_of(pe_cycles, entry), self.states(pe_cycles, age_s)) {
             (Some(references), Some(states)) => rber_at(&states, references),

@@ -551,7 +551,7 @@ impl Device {
                 return;
             }
         };
-        self.start_array_now(pool, agenda, watcher, ready, id);
+        self.start_array(pool, agenda, watcher, ready, id);
     }
 
     /// The heads of a die's queues, as far as the cleanings of the die let the die serve them.
@@ -598,21 +598,9 @@ impl Device {
         }
     }
 
-    /// Begins the array operation of a die whose command or transfer in has ended.
-    #[inline(never)]
-    fn start_array<W: Watcher>(
-        &mut self,
-        pool: &Transactions,
-        agenda: &mut Agenda,
-        watcher: &mut W,
-        now: Time,
-        id: DieId,
-    ) {
-        self.start_array_now(pool, agenda, watcher, now, id);
-    }
-
+    /// Begins the array operation of a die whose command or transfer in has ended or, at `now`, will end.
     #[inline(always)]
-    fn start_array_now<W: Watcher>(
+    fn start_array<W: Watcher>(
         &mut self,
         pool: &Transactions,
         agenda: &mut Agenda,
