@@ -158,6 +158,10 @@ pub(crate) trait JobSchemes<P: Probe> {
     /// Queues the copyback of pages that may be copied back.
     fn copy_back(&mut self, core: &mut Core<P>, copyback: CopyBack<'_>) -> Queued;
 
+    /// The job that folds a superblock because a write waits for a fold; `None`: writes of the lane do not, or no
+    /// superblock can be folded.
+    fn awaited_fold(&mut self, core: &mut Core<P>, lane: LaneId) -> Option<NextJob>;
+
     /// The job that folds a superblock because the lane is short of space; `None` if no superblock in SLC mode can be
     /// folded for it.
     fn fold_for_room(&mut self, core: &mut Core<P>, lane: LaneId) -> Option<NextJob>;
@@ -354,6 +358,11 @@ impl Background {
         // always precede it.
         if self.wear.is_some() && self.start_wear(core, path, schemes, lane, is_due) {
             return;
+        }
+        if path.waits_in(lane)
+            && let Some(fold) = schemes.awaited_fold(core, lane)
+        {
+            return self.start_job(core, path, schemes, lane, fold);
         }
         // Without pacing, GC precedes refresh while space is short. If data comes due faster than the drive can refresh
         // it, this data becomes overdue. With pacing, GC always ends just in time, so refresh goes first while half a

@@ -59,6 +59,10 @@ impl JobSchemes<NoProbe> for Others {
 
     fn on_left_over(&mut self) {}
 
+    fn awaited_fold(&mut self, _: &mut Core<NoProbe>, _: LaneId) -> Option<NextJob> {
+        None
+    }
+
     fn fold_for_room(&mut self, _: &mut Core<NoProbe>, _: LaneId) -> Option<NextJob> {
         None
     }

@@ -514,9 +514,11 @@ impl<P: Probe> Core<P> {
         self.ftl.close_slc(lane, false);
     }
 
-    /// Whether a write waits until a fold has made room in a lane in SLC mode: a job is under way, or a fold can begin.
+    /// Whether a write waits until a fold has made room in a lane in SLC mode: the lane has superblocks in this mode, and a
+    /// job is under way, or a fold can begin.
     pub(crate) fn waits_for_fold(&self, lane: LaneId) -> bool {
         self.ftl.slc().is_some_and(|slc| slc.waits)
+            && self.lane(lane).slc_superblocks > 0
             && (self.has_job(lane) || self.oldest_cached(lane).is_some())
     }
 

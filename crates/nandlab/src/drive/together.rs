@@ -312,6 +312,10 @@ impl<P: Probe> JobSchemes<P> for Jobs<'_> {
         self.schemes.migration.copy_back(core, copyback)
     }
 
+    fn awaited_fold(&mut self, core: &mut Core<P>, lane: LaneId) -> Option<NextJob> {
+        self.schemes.slc.as_mut()?.awaited_fold(core, lane)
+    }
+
     fn fold_for_room(&mut self, core: &mut Core<P>, lane: LaneId) -> Option<NextJob> {
         self.schemes.slc.as_mut()?.fold_for_room(core, lane)
     }

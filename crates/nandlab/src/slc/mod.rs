@@ -16,7 +16,8 @@
 //!
 //! - *idle*: the host has been idle for `slc.idle_after` (and `gc.idle_after`);
 //! - *full*: more than the share `slc.watermark` of what may be in SLC mode is, or with `fold` all of it. The die serves
-//!   the job with the priority of host writes;
+//!   the job with the priority of host writes. While a write waits for it, the fold also precedes refresh and reclaim, of
+//!   which some may always be due;
 //! - *space*: the lane is short of space. Such a fold replaces a victim of GC. The static part is left as it is.
 //!
 //! Published drives of this kind and their rates are in `docs/explanation/slc-cache.md`. Deviations: the static part is a
@@ -106,8 +107,13 @@ impl Slc {
         let ftl = core.ftl();
         let (now, limit) = (core.lane(lane).slc_superblocks, ftl.slc_limit(lane));
         let is_above = f64::from(now) > self.watermark * f64::from(limit.max(now));
-        let waits = || ftl.slc().is_some_and(|slc| slc.waits) && !ftl.has_slc_room(lane);
-        (is_above || waits()).then_some(Reason::Full)
+        (is_above || Self::lacks_room(core, lane)).then_some(Reason::Full)
+    }
+
+    /// Whether writes wait until a fold has made room in a lane: it has no room in SLC mode.
+    fn lacks_room<P: Probe>(core: &Core<P>, lane: LaneId) -> bool {
+        let ftl = core.ftl();
+        ftl.slc().is_some_and(|slc| slc.waits) && !ftl.has_slc_room(lane)
     }
 
     /// A superblock of a lane has been opened or closed, or a write has found no room. If a superblock is to be folded
@@ -116,6 +122,12 @@ impl Slc {
         if !core.has_job(lane) && self.reason(core, lane).is_some() && core.oldest_cached(lane).is_some() {
             core.wake(Wake::Due(lane));
         }
+    }
+
+    /// The fold for which a write waits.
+    pub(crate) fn awaited_fold<P: Probe>(&mut self, core: &Core<P>, lane: LaneId) -> Option<NextJob> {
+        let superblock = core.oldest_cached(lane).filter(|_| Self::lacks_room(core, lane))?;
+        Some(self.begin(core, lane, superblock, Reason::Full))
     }
 
     /// The fold of a superblock for space.

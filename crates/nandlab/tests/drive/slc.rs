@@ -552,7 +552,7 @@ fn errors_in_slc_mode_move_with_a_fold_by_copyback() {
             "reliability.rber.vth={ dvpp = 0.38, cell_to_cell = 0.05 }",
             "reliability.pe_cycles=10000",
             "drive.endurance=20000",
-            "reliability.clock_scale=8640000",
+            "reliability.clock_scale=86400000",
             "ecc.levels='laldpc'",
         ]);
         (0..6).for_each(|lpn| _ = write(&mut drive, lpn));
@@ -632,6 +632,30 @@ fn a_due_block_in_slc_mode_is_refreshed_out_of_it() {
     check(&drive);
 }
 
+/// Eight planes of which data is always due for refresh. With `fold` a write waits for a fold, but not for a refresh,
+/// after which another one begins.
+#[test]
+fn a_write_does_not_wait_for_refresh() {
+    let mut drive = drive(&[
+        "drive.chips_per_channel=8",
+        "drive.blocks_per_plane=10",
+        "ftl.allocation='dynamic'",
+        "gc.pacing='proportional'",
+        "slc.dynamic=1.0",
+        "slc.when_full='fold'",
+        "slc.idle_after='1h'",
+        "reliability.clock_scale=86400000",
+        "refresh.policy='fcr'",
+        "refresh.interval=[{ pe = 1000000, every = '10d' }]",
+    ]);
+    let logical = u64::from(drive.geometry().logical_units);
+    let mut stream = Stream::new(1, "pages");
+    (0..6 * logical).for_each(|_| _ = write(&mut drive, stream.below(logical)));
+    let stats = drive.stats();
+    assert!(stats.slc.cached > 0 && stats.refresh.pages > 4 * logical, "{:?}", stats.refresh);
+    check(&drive);
+}
+
 /// Pages in SLC mode have fewer errors by `slc.rber_factor`. At the factor 1 a page of 300 days needs a level above the
 /// first; a fold corrects it, so that its next read needs the first level.
 #[test]
@@ -647,7 +671,7 @@ fn a_fold_resets_the_read_level() {
             "reliability.rber='vth'",
             "reliability.pe_cycles=10000",
             "drive.endurance=20000",
-            "reliability.clock_scale=8640000",
+            "reliability.clock_scale=86400000",
         ]);
         (0..6).for_each(|lpn| _ = write(&mut drive, lpn));
         drive.advance(at(3_000 * MS));
