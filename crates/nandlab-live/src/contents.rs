@@ -8,23 +8,27 @@
 //!
 //! A version without data reads as zeros. Therefore zeros take no memory, and neither does a unit that was preconditioned
 //! and never written.
+//!
+//! The data of a kept drive is in a file, which stays there for the next start; the system keeps as much of it in memory as
+//! there is room for. The data of other drives is in memory, and beyond a limit in a file without a name.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use nandlab_base::base::huge::prefetch;
 use nandlab_base::base::ids::Lpn;
-use nandlab_base::base::state::{StateError, StateReader, StateWriter, Value};
+use nandlab_base::base::state::{State, StateError, StateReader, StateWriter, Value, value};
 
 use crate::arena::Arena;
 use crate::memory::is_zero;
+use crate::places::Places;
 use crate::table::Table;
 
+/// Versions that are searched together.
+const TOGETHER: usize = 64;
 /// Places from this one on are in the file.
 const IN_FILE: u32 = 1 << 31;
-/// The most places in memory, and the most in the file.
-const PLACES_MAX: u64 = (1 << 31) - 1;
 
 /// Why a version cannot be kept or read.
 #[derive(Debug)]
@@ -79,21 +83,7 @@ struct Entry {
     place: u32,
 }
 
-/// The file beyond the limit of the memory.
-#[derive(Debug)]
-struct Spill {
-    folder: PathBuf,
-    /// Made when it is first needed. It has no name, so it disappears with the process.
-    file: Option<File>,
-    free: Vec<u32>,
-    /// Places from this one on were never used.
-    fresh: u32,
-    /// Length of the file in bytes that the system has promised.
-    len: u64,
-}
-
-/// Bytes by which the file grows.
-const GROWTH: u64 = 64 << 20;
+value! { Entry { version, older, place } }
 
 /// Data of units by LPN and version.
 ///
@@ -110,8 +100,7 @@ pub struct Contents {
     /// Number + 1 of a free entry; 0 without one.
     free: u32,
     arena: Arena,
-    spill: Option<Spill>,
-    in_file: u64,
+    file: Option<Places>,
     scratch: Vec<u8>,
 }
 
@@ -124,13 +113,17 @@ impl Contents {
     /// No data: every version of every LPN from 0 to `units` - 1 reads as zeros. A unit has `unit_bytes` bytes, at least 1.
     /// Data beyond `memory_max` bytes goes to a file in `folder`, which needs room for it; without a folder it is refused.
     pub fn new(units: u64, unit_bytes: u32, memory_max: u64, folder: Option<&Path>) -> Self {
-        let spill = folder.map(|folder| Spill {
-            folder: folder.to_owned(),
-            file: None,
-            free: Vec::new(),
-            fresh: 0,
-            len: 0,
-        });
+        let file = folder.map(|folder| Places::nameless(folder, unit_bytes));
+        Self::with(units, unit_bytes, memory_max, file)
+    }
+
+    /// No data of a kept drive, whose data goes to the file `path`. A file that is there is replaced with the first write,
+    /// unless [`Contents::load`] opens it.
+    pub(crate) fn kept(units: u64, unit_bytes: u32, path: &Path) -> Self {
+        Self::with(units, unit_bytes, 0, Some(Places::named(path, unit_bytes)))
+    }
+
+    fn with(units: u64, unit_bytes: u32, memory_max: u64, file: Option<Places>) -> Self {
         Self {
             unit_bytes: unit_bytes as usize,
             memory_max,
@@ -138,8 +131,7 @@ impl Contents {
             entries: Vec::new(),
             free: 0,
             arena: Arena::new(unit_bytes as usize),
-            spill,
-            in_file: 0,
+            file,
             scratch: Vec::new(),
         }
     }
@@ -151,7 +143,7 @@ impl Contents {
 
     /// Number of versions that have data.
     pub fn versions(&self) -> u64 {
-        self.arena.used() + self.in_file
+        self.arena.used() + self.file.as_ref().map_or(0, Places::used)
     }
 
     /// Bytes of data in memory.
@@ -161,7 +153,7 @@ impl Contents {
 
     /// Bytes of data in the file.
     pub fn file_bytes(&self) -> u64 {
-        self.in_file * self.unit_bytes as u64
+        self.file.as_ref().map_or(0, Places::used) * self.unit_bytes as u64
     }
 
     /// Makes sure that `units` further versions can be written before others are dropped.
@@ -173,9 +165,16 @@ impl Contents {
         if units <= in_memory {
             return Ok(());
         }
-        let unit_bytes = self.unit_bytes as u64;
-        let spill = self.spill.as_mut().ok_or(ContentsError::Full { memory_max: self.memory_max })?;
-        spill.reserve(units - in_memory, unit_bytes)
+        let file = self.file.as_mut().ok_or(ContentsError::Full { memory_max: self.memory_max })?;
+        let reserved = file.reserve(units - in_memory);
+        reserved.map_err(|error| Self::of_file(file, error))
+    }
+
+    fn of_file(file: &Places, error: io::Error) -> ContentsError {
+        match error.kind() {
+            io::ErrorKind::FileTooLarge => ContentsError::TooMany,
+            _ => ContentsError::File { folder: file.folder().to_owned(), error },
+        }
     }
 
     /// Keeps `data`, a whole unit, as a version of `lpn`. It replaces data that the version has already.
@@ -191,7 +190,8 @@ impl Contents {
             self.remove(lpn, version);
             return Ok(());
         }
-        if let Some(entry) = self.find(lpn, version) {
+        let entry = self.find(lpn, version);
+        if let Some(entry) = entry.filter(|&entry| !self.is_bound(self.entries[entry].place)) {
             return self.fill(self.entries[entry].place, data);
         }
         let place = self.take_place()?;
@@ -199,8 +199,19 @@ impl Contents {
             self.give_place_back(place);
             return Err(error);
         }
-        self.link(lpn, version, place);
+        match entry {
+            Some(entry) => {
+                let before = std::mem::replace(&mut self.entries[entry].place, place);
+                self.give_place_back(before);
+            }
+            None => self.link(lpn, version, place),
+        }
         Ok(())
+    }
+
+    /// Whether a checkpoint names a place, so that its bytes must stay as they are.
+    fn is_bound(&self, place: u32) -> bool {
+        place >= IN_FILE && self.file.as_ref().is_some_and(|file| file.is_bound(place - IN_FILE))
     }
 
     /// Keeps a version of `lpn` that is the version `base`, or zeros without one, except for `data` from byte `at` on.
@@ -283,50 +294,76 @@ impl Contents {
             None => out.fill(0),
             Some(slot) if slot < IN_FILE => out.copy_from_slice(&self.arena.bytes(slot)[range]),
             Some(place) => {
-                let offset = u64::from(place - IN_FILE) * self.unit_bytes as u64 + u64::from(at);
-                let spill = self.spill.as_ref().expect("a place in the file needs a folder");
-                let file = spill.file.as_ref().expect("a place in the file needs a file");
-                file.read_exact_at(out, offset).map_err(|error| spill.error(error))?;
+                let file = self.file.as_ref().expect("a place in the file needs a file");
+                let read = file.read(place - IN_FILE, at, out);
+                read.map_err(|error| Self::of_file(file, error))?;
             }
         }
         Ok(())
     }
 
-    /// Writes all versions that have data, for a checkpoint.
+    /// A checkpoint of a kept drive begins: what it names is kept until the next one has its place. Returns the file of the
+    /// data, which has to be on the disk before the checkpoint takes its place; `None` if there is none.
+    ///
+    /// # Errors
+    /// When the file cannot be given away.
+    pub(crate) fn begin_checkpoint(&mut self) -> io::Result<Option<File>> {
+        self.file.as_mut().map_or(Ok(None), Places::begin_checkpoint)
+    }
+
+    /// The checkpoint that has begun last has its place on the disk, or, without `is_saved`, will not get it.
+    pub(crate) fn end_checkpoint(&mut self, is_saved: bool) {
+        if let Some(file) = &mut self.file {
+            file.end_checkpoint(is_saved);
+        }
+    }
+
+    /// Writes which versions of a kept drive have data, and where. The data stays in the file.
     pub(crate) fn save(&self, out: &mut StateWriter<'_>) {
-        self.versions().save(out);
-        let mut unit = vec![0; self.unit_bytes];
-        let mut from = 0;
-        while let Some(lpn) = self.newest.next_used(from, u64::MAX) {
-            let mut next = self.newest.get(lpn);
-            while next != 0 {
-                let Entry { version, older, .. } = self.entries[next as usize - 1];
-                (lpn as u32, version).save(out);
-                if !out.is_counting()
-                    && let Err(error) = self.read_into(Lpn(lpn as u32), version, 0, &mut unit)
-                {
-                    out.fail(io::Error::other(error));
-                }
-                out.put(&unit);
-                next = older;
-            }
-            from = lpn + 1;
-        }
+        let Some(file) = self.file.as_ref().filter(|file| file.is_named()) else {
+            return out.fail(io::Error::other("the data of the drive is in memory"));
+        };
+        file.save(out);
+        self.newest.save_state(out);
+        self.entries.save_state(out);
+        self.free.save(out);
     }
 
-    /// Adds the versions that [`Contents::save`] has written.
+    /// Takes over what [`Contents::save`] has written, and opens the file.
+    ///
+    /// # Errors
+    /// When reading fails, the file is missing or another one, or the bytes cannot be.
     pub(crate) fn load(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
-        let mut unit = vec![0; self.unit_bytes];
-        for _ in 0..u64::load(from)? {
-            let (lpn, version) = <(u32, u64)>::load(from)?;
-            from.get(&mut unit)?;
-            if u64::from(lpn) >= self.newest.len() {
-                return Err(StateError::Damaged("it has data of an LPN that the drive does not have"));
+        let Some(file) = &mut self.file else {
+            return Err(StateError::Damaged("it is of a drive whose data is in a file"));
+        };
+        file.load(from)?;
+        self.newest.load_state(from)?;
+        self.entries.load_state(from)?;
+        self.free = Value::load(from)?;
+        let places = self.used_places()?;
+        self.file.as_mut().expect("checked above").loaded(&places)
+    }
+
+    /// The places in the file of all entries that are not free.
+    fn used_places(&self) -> Result<Vec<u32>, StateError> {
+        let damaged = || StateError::Damaged("it has an entry of data that cannot be");
+        let mut is_free = vec![false; self.entries.len()];
+        let mut next = self.free;
+        while next != 0 {
+            let number = next as usize - 1;
+            if is_free.get(number) != Some(&false) {
+                return Err(damaged());
             }
-            let kept = self.reserve(1).and_then(|()| self.write(Lpn(lpn), version, &unit));
-            kept.map_err(|error| StateError::Io(io::Error::other(error)))?;
+            is_free[number] = true;
+            next = self.entries[number].older;
         }
-        Ok(())
+        let used = self.entries.iter().zip(is_free).filter(|&(_, is_free)| !is_free);
+        let place = |(entry, _): (&Entry, bool)| {
+            let is_whole = entry.older as usize <= self.entries.len();
+            entry.place.checked_sub(IN_FILE).filter(|_| is_whole).ok_or_else(damaged)
+        };
+        used.map(place).collect()
     }
 
     /// Drops a version of `lpn`; it reads as zeros afterwards.
@@ -347,9 +384,28 @@ impl Contents {
     /// Drops every version that is not among `kept`. Versions among `kept` that have no data are ignored.
     pub fn retain_only(&mut self, kept: impl Iterator<Item = (Lpn, u64)>) {
         let mut marks = vec![0u64; self.entries.len().div_ceil(64)];
-        for (lpn, version) in kept {
-            if let Some(entry) = self.find(lpn, version) {
-                marks[entry / 64] |= 1 << (entry % 64);
+        // The versions of a large drive are in no cache, so several are waited for at the same time.
+        let (mut kept, mut together) = (kept.fuse(), [(Lpn(0), 0); TOGETHER]);
+        loop {
+            let mut count = 0;
+            for (to, of) in together.iter_mut().zip(&mut kept) {
+                self.newest.prefetch(of.0.0.into());
+                *to = of;
+                count += 1;
+            }
+            let now = &together[..count];
+            for &(lpn, _) in now {
+                if let Some(first) = self.newest.get(lpn.0.into()).checked_sub(1) {
+                    prefetch(&raw const self.entries[first as usize]);
+                }
+            }
+            for &(lpn, version) in now {
+                if let Some(entry) = self.find(lpn, version) {
+                    marks[entry / 64] |= 1 << (entry % 64);
+                }
+            }
+            if count < TOGETHER {
+                break;
             }
         }
         let mut from = 0;
@@ -443,22 +499,19 @@ impl Contents {
                 None => Err(ContentsError::TooMany),
             };
         }
-        let spill = self.spill.as_mut().ok_or(ContentsError::Full { memory_max: self.memory_max })?;
-        let place = spill.take()?;
-        self.in_file += 1;
-        Ok(place)
+        let file = self.file.as_mut().ok_or(ContentsError::Full { memory_max: self.memory_max })?;
+        match file.take() {
+            Ok(place) => Ok(IN_FILE + place),
+            Err(error) => Err(Self::of_file(file, error)),
+        }
     }
 
     fn give_place_back(&mut self, place: u32) {
         if place < IN_FILE {
             return self.arena.give_back(place);
         }
-        self.in_file -= 1;
-        if let Some(spill) = &mut self.spill {
-            spill.free.push(place);
-            if self.in_file == 0 {
-                spill.clear();
-            }
+        if let Some(file) = &mut self.file {
+            file.give_back(place - IN_FILE);
         }
     }
 
@@ -468,95 +521,9 @@ impl Contents {
             self.arena.bytes_mut(place).copy_from_slice(data);
             return Ok(());
         }
-        let spill = self.spill.as_ref().expect("a place in the file needs a folder");
-        let file = spill.file.as_ref().expect("a place in the file needs a file");
-        let offset = u64::from(place - IN_FILE) * self.unit_bytes as u64;
-        file.write_all_at(data, offset).map_err(|error| spill.error(error))
-    }
-}
-
-impl Spill {
-    fn error(&self, error: io::Error) -> ContentsError {
-        ContentsError::File { folder: self.folder.clone(), error }
-    }
-
-    /// The file, which is made if there is none.
-    fn file(&mut self) -> Result<&File, ContentsError> {
-        if self.file.is_none() {
-            self.file = Some(nameless(&self.folder).map_err(|error| self.error(error))?);
-        }
-        Ok(self.file.as_ref().expect("made above"))
-    }
-
-    /// Makes sure that the file has room for `places` further places.
-    fn reserve(&mut self, places: u64, unit_bytes: u64) -> Result<(), ContentsError> {
-        let fresh = u64::from(self.fresh) + places.saturating_sub(self.free.len() as u64);
-        if fresh > PLACES_MAX {
-            return Err(ContentsError::TooMany);
-        }
-        let (before, wanted) = (self.len, fresh * unit_bytes);
-        if wanted <= before {
-            return Ok(());
-        }
-        let len = wanted.max(before + GROWTH);
-        let file = self.file()?;
-        let exactly = allocate(file, before, len - before);
-        // There may be room for less.
-        let (allocated, len) =
-            if exactly.is_ok() { (exactly, len) } else { (allocate(file, before, wanted - before), wanted) };
-        allocated.map_err(|error| self.error(error))?;
-        self.len = len;
-        Ok(())
-    }
-
-    /// A place of the file, which is made if there is none.
-    fn take(&mut self) -> Result<u32, ContentsError> {
-        self.file()?;
-        if let Some(place) = self.free.pop() {
-            return Ok(place);
-        }
-        if u64::from(self.fresh) == PLACES_MAX {
-            return Err(ContentsError::TooMany);
-        }
-        self.fresh += 1;
-        Ok(IN_FILE + self.fresh - 1)
-    }
-
-    /// Gives the room of the file back, of which no place is used.
-    fn clear(&mut self) {
-        self.free = Vec::new();
-        (self.fresh, self.len) = (0, 0);
-        if let Some(file) = &self.file {
-            // The room is used again later if the system keeps it.
-            let _ = file.set_len(0);
-        }
-    }
-}
-
-/// Makes sure that the system has room for `len` bytes of a file from `offset` on, where it can promise that.
-fn allocate(file: &File, offset: u64, len: u64) -> io::Result<()> {
-    #[cfg(target_os = "linux")]
-    match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), offset, len) {
-        Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => {}
-        Err(error) => return Err(error.into()),
-    }
-    let _ = (file, offset, len);
-    Ok(())
-}
-
-/// A new file in `folder` that has no name there.
-fn nameless(folder: &Path) -> io::Result<File> {
-    let mut number = 0u32;
-    loop {
-        let path = folder.join(format!(".nandlab-{}-{number}", std::process::id()));
-        match OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path) {
-            Ok(file) => {
-                std::fs::remove_file(&path)?;
-                return Ok(file);
-            }
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
-            Err(error) => return Err(error),
-        }
+        let file = self.file.as_mut().expect("a place in the file needs a file");
+        let written = file.write(place - IN_FILE, data);
+        written.map_err(|error| Self::of_file(file, error))
     }
 }
 

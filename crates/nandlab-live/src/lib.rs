@@ -27,6 +27,8 @@ pub mod image;
 pub mod memory;
 pub mod moments;
 pub mod nbd;
+#[cfg(unix)]
+mod places;
 pub mod player;
 #[cfg(unix)]
 pub mod recording;

@@ -1,5 +1,8 @@
 //! A map from a page number to a number, dense where it is used and free where it is not.
 
+use nandlab_base::base::huge::prefetch;
+use nandlab_base::base::state::{State, StateError, StateReader, StateWriter, Value};
+
 /// Entries of a leaf.
 const LEAF: usize = 1024;
 
@@ -26,17 +29,20 @@ impl Table {
         Self { leaves: std::iter::repeat_with(|| None).take(leaves).collect(), len }
     }
 
-    /// The number of keys.
-    pub(crate) fn len(&self) -> u64 {
-        self.len
-    }
-
     /// The entry of `key`; 0 without one, and for keys beyond the table.
     #[inline]
     pub(crate) fn get(&self, key: u64) -> u32 {
         match self.leaves.get((key / LEAF as u64) as usize) {
             Some(Some(leaf)) => leaf.entries[key as usize % LEAF],
             _ => 0,
+        }
+    }
+
+    /// Prefetches the entry of `key` into the CPU's cache.
+    #[inline]
+    pub(crate) fn prefetch(&self, key: u64) {
+        if let Some(Some(leaf)) = self.leaves.get((key / LEAF as u64) as usize) {
+            prefetch(&raw const leaf.entries[key as usize % LEAF]);
         }
     }
 
@@ -74,5 +80,33 @@ impl Table {
             key = first + LEAF as u64;
         }
         None
+    }
+}
+
+impl State for Table {
+    fn save_state(&self, out: &mut StateWriter<'_>) {
+        self.len.save(out);
+        let leaves = || self.leaves.iter().zip(0u64..).filter_map(|(leaf, at)| Some((leaf.as_ref()?, at)));
+        (leaves().count() as u64).save(out);
+        for (leaf, at) in leaves() {
+            at.save(out);
+            Value::save_all(&leaf.entries, out);
+        }
+    }
+
+    fn load_state(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
+        if u64::load(from)? != self.len {
+            return Err(StateError::Damaged("it has a table of another length"));
+        }
+        *self = Self::new(self.len);
+        for _ in 0..u64::load(from)? {
+            let at = u64::load(from)?;
+            let mut leaf = Box::new(Leaf { entries: [0; LEAF], used: 0 });
+            Value::load_all(&mut leaf.entries, from)?;
+            leaf.used = leaf.entries.iter().map(|&entry| u32::from(entry != 0)).sum();
+            let place = usize::try_from(at).ok().and_then(|at| self.leaves.get_mut(at));
+            *place.ok_or(StateError::Damaged("it has an entry beyond its table"))? = Some(leaf);
+        }
+        Ok(())
     }
 }

@@ -56,6 +56,7 @@ mod linux {
     use crate::replay::other_version;
     use crate::simulation::outputs;
     use nandlab::base::units::Span;
+    use nandlab::drive::SnapshotError;
     use nandlab::report::RunFacts;
     use nandlab_base::recording::{Header, RecordingError, fresh_id};
     use nandlab_live::backend::Backend;
@@ -270,6 +271,10 @@ mod linux {
             Unserved::Failed(failure) => failure_text(&failure, &spec.loaded.hash()),
             Unserved::Load(path, error) => format!(
                 "{}: {error}\n  remedy: save the drive anew from this spec with --save-drive, or correct precondition.load",
+                path.display()
+            ),
+            Unserved::Restore(path, error @ SnapshotError::Io(_)) => format!(
+                "{}: {error}\n  remedy: put the files of the drive back into its folder, or name another one with --data",
                 path.display()
             ),
             Unserved::Restore(path, error) => format!(

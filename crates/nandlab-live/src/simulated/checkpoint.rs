@@ -1,4 +1,5 @@
-//! Checkpoints of a served drive: the drive and its data in one file, from which a session goes on in a new recording.
+//! Checkpoints of a served drive, from which a session goes on in a new recording. A checkpoint has the drive, and says where
+//! its data is in the file of the data, which is beside it and stays from checkpoint to checkpoint (`places.rs`).
 //!
 //! A checkpoint is taken when no request is outstanding: the requests that are, are completed first. Therefore the recording
 //! has a gap there, in simulated time only: replies leave when they are due, and requests that come earlier wait.
@@ -173,7 +174,6 @@ impl Simulated {
         }
         let (begin, used) = (machine_time(), processor_time());
         self.complete_all();
-        self.sweep_if_worth_it();
         let pts = self.pts.as_ref().map(|pts| (pts.waf.clone(), pts.is_steady));
         let session = Session {
             requests_completed: self.requests_completed,
@@ -197,12 +197,18 @@ impl Simulated {
         let next =
             Recorder::create_beside(&kept.recorded, &header).map_err(|error| remove(error.to_string()))?;
         let (to, from) = sync_channel((kept.memory_max / PASSED).clamp(16, 1 << 20) as usize);
+        let data = self.data().contents.begin_checkpoint();
+        let unsaved = |live: &mut Self, error: SaveError| {
+            live.data().contents.end_checkpoint(false);
+            remove(failed(error))
+        };
         let begin_thread = || {
             let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
             let (recording, path, place) = (next.file()?, kept.path.clone(), kept.recorded.path.clone());
-            std::thread::Builder::new().spawn(move || put_in_place(file, &from, &path, &recording, &place))
+            let others = [data?, Some(recording)];
+            std::thread::Builder::new().spawn(move || put_in_place(file, &from, &path, &others, &place))
         };
-        let thread = begin_thread().map_err(|error| remove(failed(error.into())))?;
+        let thread = begin_thread().map_err(|error| unsaved(self, error.into()))?;
         let mut passed = Passed { to, bytes: 0 };
         let written = self.drive.checkpoint(&mut passed);
         let Passed { to, bytes } = passed;
@@ -215,7 +221,7 @@ impl Simulated {
                 (_, Err(error)) => error,
                 (_, Ok(())) => io::Error::from(io::ErrorKind::Other).into(),
             };
-            return Err(remove(failed(why)));
+            return Err(unsaved(self, why));
         }
         // What is done from now on is all that would have to be done again.
         let (at, replay) = (self.drive.now(), std::mem::take(&mut self.replay));
@@ -234,9 +240,11 @@ impl Simulated {
     /// When that fails. The session then goes on in the old recording, unless the checkpoint has its place.
     fn finish_saving(&mut self, saving: Saving) -> Result<(Time, u64), String> {
         let Saving { thread, mut next, bytes, at, replay } = saving;
+        let outcome = thread.join().unwrap_or_else(|_| Outcome::Failed(io::ErrorKind::Other.into()));
+        // After one that is only half in its place, a crash of the machine may bring the one before back.
+        self.data().contents.end_checkpoint(matches!(outcome, Outcome::Saved));
         let kept = self.kept.as_ref().expect("a drive with a checkpoint has a place for it");
         let path = kept.path.display();
-        let outcome = thread.join().unwrap_or_else(|_| Outcome::Failed(io::ErrorKind::Other.into()));
         let saved = match outcome {
             Outcome::Failed(error) => {
                 let text = format!("{path}: the drive is not saved: {error}");
@@ -374,12 +382,13 @@ impl Simulated {
     }
 }
 
-/// Writes a checkpoint, waits until it and the recording that follows it are on the disk, and gives them their places.
+/// Writes a checkpoint, waits until it, the data that it names and the recording that follows it (`others`) are on the disk,
+/// and gives them their places.
 fn put_in_place(
     mut file: File,
     from: &Receiver<Vec<u8>>,
     path: &Path,
-    recording: &File,
+    others: &[Option<File>],
     place: &Path,
 ) -> Outcome {
     let mut write = || {
@@ -391,7 +400,7 @@ fn put_in_place(
             file.write_all(&bytes)?;
         }
         file.sync_all()?;
-        recording.sync_all()?;
+        others.iter().flatten().try_for_each(File::sync_all)?;
         std::fs::rename(beside(path), path)
     };
     if let Err(error) = write() {
@@ -402,6 +411,13 @@ fn put_in_place(
         Ok(()) => Outcome::Saved,
         Err(error) => Outcome::Half(error),
     }
+}
+
+/// The file of the data of a drive whose checkpoint is `path`.
+pub(super) fn data_beside(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".data");
+    path.with_file_name(name)
 }
 
 /// The name of a file that will take the place of another.

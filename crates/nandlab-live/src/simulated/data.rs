@@ -11,6 +11,7 @@ use nandlab::base::state::{State, StateError, StateReader, StateWriter, Value};
 use nandlab::host::{Completion, Op, Request};
 use nandlab::probe::Probe;
 use nandlab::sched::Watcher;
+use nandlab_base::base::huge::Huge;
 use nandlab_base::base::ids::{Lpn, RequestId};
 use nandlab_base::base::units::Time;
 
@@ -68,7 +69,7 @@ pub(super) struct Data {
     pub(super) contents: Contents,
     unit_bytes: u64,
     /// By LPN the version of its newest write; 0: deallocated, or not written since preconditioning.
-    newest: Vec<u64>,
+    newest: Huge<u64>,
     /// Versions whose data could not be kept, lacks bytes that are lost, or is in the place of newer data that a power loss
     /// has destroyed. Version 0 stands for no data.
     unreadable: BTreeSet<(u32, u64)>,
@@ -95,7 +96,7 @@ pub(super) struct Data {
 #[derive(Debug)]
 pub(super) struct Sweep {
     contents: Contents,
-    newest: Vec<u64>,
+    newest: Huge<u64>,
 }
 
 impl Sweep {
@@ -117,7 +118,7 @@ impl Data {
         Self {
             contents,
             unit_bytes: unit_bytes.into(),
-            newest: vec![0; units as usize],
+            newest: Huge::zeroed(units as usize),
             unreadable: BTreeSet::new(),
             given: None,
             outstanding: Vec::new(),
@@ -201,7 +202,7 @@ impl Data {
     pub(super) fn begin_sweep(&mut self) -> Sweep {
         let empty = Contents::new(0, self.unit_bytes as u32, 0, None);
         let contents = std::mem::replace(&mut self.contents, empty);
-        Sweep { contents, newest: std::mem::take(&mut self.newest) }
+        Sweep { contents, newest: std::mem::replace(&mut self.newest, Huge::zeroed(0)) }
     }
 
     /// Takes back what [`Data::begin_sweep`] has given away.
@@ -308,11 +309,7 @@ impl Probe for Data {
 
     fn load(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
         self.session = Value::load(from)?;
-        let units = self.newest.len();
         self.newest.load_state(from)?;
-        if self.newest.len() != units {
-            return Err(StateError::Damaged("it has data of a drive of another size"));
-        }
         self.unreadable.load_state(from)?;
         self.written = Value::load(from)?;
         self.power_losses = Value::load(from)?;

@@ -237,9 +237,6 @@ impl Simulated {
             self.busy_since.get_or_insert(entry.at);
         }
         self.collect();
-        if self.is_off && !player.is_off() {
-            self.sweep();
-        }
         self.is_off = player.is_off();
         Ok(())
     }

@@ -38,7 +38,7 @@ use crate::memory::is_zero;
 use crate::recording::Recorder;
 use crate::slots::Slots;
 use crate::snapshot::{Bins, Snapshot};
-use checkpoint::{Checkpoints, Saving};
+use checkpoint::{Checkpoints, Saving, data_beside};
 use cost::processor_time;
 use data::{Data, Purpose};
 use jobs::{Job, Kind};
@@ -149,7 +149,8 @@ pub struct Options {
     /// The number of slow requests that each snapshot explains; 0: requests are not explained; `None`: no snapshots are
     /// taken.
     pub explain: Option<u32>,
-    /// The file of a checkpoint. If it is there, the drive goes on from it, and is not preconditioned.
+    /// The file of a checkpoint. If it is there, the drive goes on from it, and is not preconditioned. The data of such a
+    /// drive is in a file beside it, whose name ends with `.data`, whatever `memory_max` and `folder` are.
     pub checkpoint: Option<PathBuf>,
     /// Where the preconditioned drive may be found, and is kept; `None`: nowhere.
     pub kept: Option<KeptDrive>,
@@ -193,8 +194,13 @@ impl Simulated {
     pub fn build(spec: &Spec, options: &Options, watch: Watch<'_>) -> Result<Self, Unserved> {
         let geometry = spec.geometry();
         let units = geometry.logical_units;
-        let folder = options.folder.as_deref();
-        let contents = Contents::new(units.into(), geometry.unit_bytes, options.memory_max, folder);
+        let contents = match &options.checkpoint {
+            Some(path) => Contents::kept(units.into(), geometry.unit_bytes, &data_beside(path)),
+            None => {
+                let folder = options.folder.as_deref();
+                Contents::new(units.into(), geometry.unit_bytes, options.memory_max, folder)
+            }
+        };
         let taps = Taps::default().with(Data::new(units, contents));
         let taps = match options.explain {
             Some(slowest @ 1..) => taps.explaining(Explainer::new(slowest)),
@@ -414,7 +420,6 @@ impl Simulated {
             (self.power_losses, self.open, self.jobs) = (losses, 0, Slots::new());
             self.has_failed = true;
             self.released = self.released.max(self.drive.now());
-            self.sweep();
         }
         if self.open == 0
             && let Some(since) = self.busy_since.take()
@@ -570,7 +575,6 @@ impl Simulated {
     fn power_is_back(&mut self) {
         self.is_off = false;
         self.next_cut = self.cut_every.map(|every| self.drive.now().saturating_add(every));
-        self.sweep_if_worth_it();
     }
 
     /// The state of the drive and its results so far.

@@ -28,6 +28,11 @@ impl Folder {
         Self { recording: Place::new(), checkpoint: Place::new(), replay_max_ns: NEVER, notices: None }
     }
 
+    /// The file of the data.
+    fn data(&self) -> PathBuf {
+        with_end(&self.checkpoint.0, ".data")
+    }
+
     fn kept(&self, from_bytes: u64) -> Kept {
         let (path, recorded) = (self.checkpoint.0.clone(), self.recording.recorded());
         let replay_max = Span::from_ns(self.replay_max_ns);
@@ -149,9 +154,7 @@ fn newest(count: u64) -> [u64; 30] {
 
 /// The name of a file that is to take the place of another.
 fn new(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".new");
-    PathBuf::from(name)
+    with_end(path, ".new")
 }
 
 fn put(path: &Path, bytes: Option<&[u8]>) {
@@ -168,6 +171,8 @@ fn flushed_data_outlives_a_server_that_is_killed_around_a_checkpoint() {
     for sets in &KINDS[..KINDS.len() - 1] {
         let folder = Folder::new();
         let [before, after, end] = around_a_checkpoint(&folder, sets);
+        // The data of the end goes with the checkpoint too. Without a checkpoint the recording has the data.
+        let data = std::fs::read(folder.data()).unwrap();
         assert!(after.0.len() < before.0.len() / 4, "the recording begins anew");
         let (old, anew, checkpoint) = (Some(&*before.0), Some(&*after.0), after.1.as_deref());
         let (later, torn) = (Some(&*end.0), checkpoint.map(|bytes| &bytes[..bytes.len() / 2]));
@@ -192,6 +197,7 @@ fn flushed_data_outlives_a_server_that_is_killed_around_a_checkpoint() {
             put(&new(&folder.recording.0), next);
             put(&folder.checkpoint.0, checkpoint);
             put(&new(&folder.checkpoint.0), unfinished);
+            put(&folder.data(), Some(&data));
             let (mut drive, resumed) = folder.resume(sets, MAX, NEVER);
             assert!(!resumed.was_clean);
             assert!(!new(&folder.recording.0).exists() && !new(&folder.checkpoint.0).exists());
@@ -265,6 +271,50 @@ fn a_checkpoint_of_another_drive_is_refused() {
         Err(Unserved::Restore(_, error)) => assert!(error.to_string().contains("ends too early"), "{error}"),
         other => panic!("{other:?}"),
     }
+}
+
+/// The data is in a file of its own. A checkpoint is refused without the file that it goes with. What is damaged in the file
+/// is an error of the unit when it is read, and not before.
+#[test]
+fn a_checkpoint_goes_with_its_data() {
+    let folder = Folder::new();
+    around_a_checkpoint(&folder, &[]);
+    let data = std::fs::read(folder.data()).unwrap();
+    let refused = |bytes: Option<&[u8]>| {
+        put(&folder.data(), bytes);
+        match Simulated::build(&spec_of(&[]), &folder.options(MAX), &mut |_| true) {
+            Err(Unserved::Restore(_, error @ SnapshotError::Io(_))) => error.to_string(),
+            other => panic!("{other:?}"),
+        }
+    };
+    let path = folder.data().display().to_string();
+    assert!(refused(None).contains(&path));
+    let mut another = data.clone();
+    another[16] ^= 1;
+    assert!(refused(Some(&another)).contains("not the file that this checkpoint goes with"));
+    // The newest unit of LPN 7 is that of the 61st write.
+    let wanted = stamped(7, 61);
+    let at = data.windows(wanted.len()).position(|unit| unit == wanted).expect("the unit is in the file");
+    let mut damaged = data.clone();
+    damaged[at + 100] ^= 1;
+    put(&folder.data(), Some(&damaged));
+    let (mut drive, _) = folder.resume(&[], MAX, NEVER);
+    for lpn in 0..30 {
+        let found = read(&mut drive, lpn * UNIT, UNIT);
+        // The recording has the 61st write too, and writes its unit to another place.
+        assert_eq!(number_of(lpn, &found.unwrap()), newest(80)[lpn as usize]);
+    }
+    drive.order(Time::START, Order::Save).unwrap();
+    drop(drive);
+    let data = std::fs::read(folder.data()).unwrap();
+    let damaged: Vec<u8> = data.iter().map(|&byte| byte.wrapping_add(1)).collect();
+    put(&folder.data(), Some(&[&data[..4096], &damaged[4096..]].concat()));
+    let (mut drive, _) = folder.resume(&[], MAX, NEVER);
+    for lpn in 0..30 {
+        assert!(read(&mut drive, lpn * UNIT, UNIT).is_err(), "LPN {lpn}");
+    }
+    write(&mut drive, 0, &stamped(0, 500));
+    assert_eq!(number_of(0, &read(&mut drive, 0, UNIT).unwrap()), 500);
 }
 
 #[test]

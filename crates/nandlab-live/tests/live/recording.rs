@@ -37,7 +37,15 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.0);
+        // The data of a drive with its checkpoint here.
+        let _ = std::fs::remove_file(with_end(&self.0, ".data"));
     }
+}
+
+pub(crate) fn with_end(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(end);
+    PathBuf::from(name)
 }
 
 pub(crate) fn spec_of(sets: &[&str]) -> Spec {
