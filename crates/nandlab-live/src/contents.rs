@@ -22,7 +22,7 @@ use nandlab_base::base::state::{State, StateError, StateReader, StateWriter, Val
 
 use crate::arena::Arena;
 use crate::memory::is_zero;
-use crate::places::Places;
+use crate::places::{Places, PlacesError};
 use crate::table::Table;
 
 /// Versions that are searched together.
@@ -170,10 +170,10 @@ impl Contents {
         reserved.map_err(|error| Self::of_file(file, error))
     }
 
-    fn of_file(file: &Places, error: io::Error) -> ContentsError {
-        match error.kind() {
-            io::ErrorKind::FileTooLarge => ContentsError::TooMany,
-            _ => ContentsError::File { folder: file.folder().to_owned(), error },
+    fn of_file(file: &Places, error: impl Into<PlacesError>) -> ContentsError {
+        match error.into() {
+            PlacesError::TooMany => ContentsError::TooMany,
+            PlacesError::Io(error) => ContentsError::File { folder: file.folder().to_owned(), error },
         }
     }
 

@@ -14,12 +14,27 @@ use nandlab_base::base::state::{State, StateError, StateReader, StateWriter, Val
 use nandlab_base::recording::fresh_id;
 
 /// The most places of a file.
-pub(crate) const PLACES_MAX: u64 = (1 << 31) - 1;
+const PLACES_MAX: u64 = (1 << 31) - 1;
 /// Bytes by which a file grows.
 const GROWTH: u64 = 64 << 20;
 /// Bytes before the first place of a named file: what it is, and its number.
 const HEAD: u64 = 4096;
 const MAGIC: [u8; 16] = *b"nandlab data 1\0\n";
+
+/// Why a place cannot be taken.
+#[derive(Debug)]
+pub(crate) enum PlacesError {
+    /// All places that can be numbered are used.
+    TooMany,
+    /// The file cannot be made, or has no room.
+    Io(io::Error),
+}
+
+impl From<io::Error> for PlacesError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
 
 /// What is known of the places that checkpoints name.
 #[derive(Debug, Default)]
@@ -149,10 +164,10 @@ impl Places {
     }
 
     /// Makes sure that `places` further places can be taken and written.
-    pub(crate) fn reserve(&mut self, places: u64) -> io::Result<()> {
+    pub(crate) fn reserve(&mut self, places: u64) -> Result<(), PlacesError> {
         let fresh = u64::from(self.fresh) + places.saturating_sub(self.free.len() as u64);
         if fresh > PLACES_MAX {
-            return Err(io::ErrorKind::FileTooLarge.into());
+            return Err(PlacesError::TooMany);
         }
         let (before, wanted) = (self.len, fresh * self.unit_bytes);
         if wanted <= before {
@@ -173,11 +188,11 @@ impl Places {
     }
 
     /// A place, whose bytes are what they happen to be.
-    pub(crate) fn take(&mut self) -> io::Result<u32> {
+    pub(crate) fn take(&mut self) -> Result<u32, PlacesError> {
         self.file()?;
         let place = match self.free.pop() {
             Some(place) => place,
-            None if u64::from(self.fresh) == PLACES_MAX => return Err(io::ErrorKind::FileTooLarge.into()),
+            None if u64::from(self.fresh) == PLACES_MAX => return Err(PlacesError::TooMany),
             None => {
                 self.fresh += 1;
                 self.fresh - 1
