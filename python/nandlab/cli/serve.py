@@ -99,9 +99,9 @@ nandlab serve drive.toml --data ~/db-drive       # the next call goes on with th
         "--data",
         type=Path,
         metavar="DIR",
-        help="A folder that keeps the drive: it holds the data, and the recording of the session, with which the next call "
-        "goes on, after a server that was killed too. Without a folder the data is in memory, and is refused where it "
-        "exceeds half of the memory that the drive leaves free.",
+        help="A folder that keeps the drive: it holds the data, and the recording of the session, with which the next "
+        "call goes on, after a server that was killed too. Without a folder the data is in memory, and refused where "
+        "it exceeds half of the memory that the drive leaves free.",
     )
     parser.add_argument(
         "--replay-max",
