@@ -552,7 +552,7 @@ fn errors_in_slc_mode_move_with_a_fold_by_copyback() {
             "reliability.rber.vth={ dvpp = 0.38, cell_to_cell = 0.05 }",
             "reliability.pe_cycles=10000",
             "drive.endurance=20000",
-            "reliability.clock_scale=86400000",
+            "reliability.clock_scale=8640000",
             "ecc.levels='laldpc'",
         ]);
         (0..6).for_each(|lpn| _ = write(&mut drive, lpn));
@@ -670,7 +670,7 @@ fn a_fold_resets_the_read_level() {
             "reliability.rber='vth'",
             "reliability.pe_cycles=10000",
             "drive.endurance=20000",
-            "reliability.clock_scale=86400000",
+            "reliability.clock_scale=8640000",
         ]);
         (0..6).for_each(|lpn| _ = write(&mut drive, lpn));
         drive.advance(at(3_000 * MS));
