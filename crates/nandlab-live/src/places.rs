@@ -268,6 +268,10 @@ impl Places {
             bound.before.append(&mut bound.since);
             bound.marks.clear();
             bound.marks.resize((fresh as usize).div_ceil(64), u64::MAX);
+            // Places that were never used are not bound.
+            if let (Some(last), 1..) = (bound.marks.last_mut(), fresh % 64) {
+                *last = (1 << (fresh % 64)) - 1;
+            }
             for &place in free {
                 bound.marks[place as usize / 64] &= !(1 << (place % 64));
             }
@@ -452,6 +456,7 @@ mod tests {
                     Step::Write(byte) => {
                         places.reserve(1).unwrap();
                         let place = places.take().unwrap();
+                        assert!(!places.is_bound(place), "place {place}");
                         places.write(place, &[byte; UNIT]).unwrap();
                         assert!(units.insert(place, byte).is_none(), "place {place} is used");
                     }
