@@ -359,6 +359,7 @@ impl Background {
         if self.wear.is_some() && self.start_wear(core, path, schemes, lane, is_due) {
             return;
         }
+        // A write that waits for a fold would wait for ever behind refresh of data of which some is always due.
         if path.waits_in(lane)
             && let Some(fold) = schemes.awaited_fold(core, lane)
         {

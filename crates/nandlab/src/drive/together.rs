@@ -125,6 +125,9 @@
 //!   this mode, as a fold does; a partial refresh does not take it. Reason: the data leaves the cache anyway. In
 //!   `Refresh::next_job`, `Reclaim::next_job`, `Partial::takes`. Test: `a_due_block_in_slc_mode_is_refreshed_out_of_it` in
 //!   `slc.rs`.
+//! - A fold for which a write waits precedes refresh and reclaim. Reason: some data may always be due, and the write would
+//!   wait for ever. In `Background::start_next_job`, `Core::waits_for_fold`. Test: `a_write_does_not_wait_for_refresh` in
+//!   `slc.rs`.
 //! - A fold resets the remembered read level of the units that it moves to 1. Reason: the move corrects the data. In
 //!   `Map::on_moved`. Test: `a_fold_resets_the_read_level` in `slc.rs`.
 //! - A TRIM may leave a superblock in SLC mode without valid units: it is erased without a fold. Reason: there is nothing
