@@ -1,9 +1,9 @@
-//! A file of units: places of one size, which are used again when their unit is dropped.
+//! The file with the data of a kept drive: places of one unit each, which are used again when their unit is dropped.
 //!
-//! The file of a drive that is not kept has no name, so it disappears with the process. That of a kept drive stays beside its
-//! checkpoint, which says what is at which place. The places that it names are *bound*: they keep their bytes until the next
-//! checkpoint has taken its place, even when their units are dropped or written anew meanwhile. So a start reads no units: it
-//! opens the file, and each unit is read when a client asks for it. A checksum of each place shows a unit that was damaged.
+//! The file stays beside the checkpoint of the drive, which says what is at which place. The places that a checkpoint names are
+//! *bound*: they keep their bytes until the next checkpoint has taken its place, even when their units are dropped or written
+//! anew meanwhile. So a start reads no units: it opens the file, and each unit is read when a client asks for it. A checksum
+//! of each place shows a unit that was damaged.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -17,7 +17,7 @@ use nandlab_base::recording::fresh_id;
 const PLACES_MAX: u64 = (1 << 31) - 1;
 /// Bytes by which a file grows.
 const GROWTH: u64 = 64 << 20;
-/// Bytes before the first place of a named file: what it is, and its number.
+/// Bytes before the first place: what the file is, and its number.
 const HEAD: u64 = 4096;
 const MAGIC: [u8; 16] = *b"nandlab data 1\0\n";
 
@@ -36,76 +36,52 @@ impl From<io::Error> for PlacesError {
     }
 }
 
-/// What is known of the places that checkpoints name.
-#[derive(Debug, Default)]
-struct Bound {
-    /// The number of the file; 0 before it is made.
-    id: u64,
-    /// By place, the checksum of its unit.
-    checks: Vec<u32>,
-    /// A bit for each place that the checkpoint names that is on the disk, or one on its way there.
-    marks: Vec<u64>,
-    /// Bound places whose units were dropped before the latest checkpoint began, and since then.
-    before: Vec<u32>,
-    since: Vec<u32>,
-}
-
-impl Bound {
-    fn has(&self, place: u32) -> bool {
-        self.marks.get(place as usize / 64).is_some_and(|marks| marks >> (place % 64) & 1 == 1)
-    }
-
-    /// Whether no place is bound.
-    fn is_empty(&self) -> bool {
-        self.marks.is_empty()
-    }
-}
-
-/// Where the file is.
-#[derive(Debug)]
-enum Name {
-    /// In this folder, without a name.
-    In(PathBuf),
-    /// At this path.
-    At(PathBuf, Bound),
-}
-
 /// A file of units.
 #[derive(Debug)]
 pub(crate) struct Places {
-    name: Name,
+    path: PathBuf,
     unit_bytes: u64,
     /// Made when it is first needed.
     file: Option<File>,
+    /// The number of the file; 0 before it is made.
+    id: u64,
     free: Vec<u32>,
     /// Places from this one on were never used.
     fresh: u32,
     /// Bytes of places that the system has promised.
     len: u64,
     used: u64,
+    /// By place, the checksum of its unit.
+    checks: Vec<u32>,
+    /// A bit for each place that the checkpoint names that is on the disk, or one on its way there.
+    bound: Vec<u64>,
+    /// Bound places whose units were dropped before the latest checkpoint began, and since then.
+    before: Vec<u32>,
+    since: Vec<u32>,
 }
 
 impl Places {
-    /// A file without a name in `folder`.
-    pub(crate) fn nameless(folder: &Path, unit_bytes: u32) -> Self {
-        Self::new(Name::In(folder.to_owned()), unit_bytes)
-    }
-
-    /// The file of a kept drive at `path`. A file that is there is replaced, unless [`Places::load`] opens it.
-    pub(crate) fn named(path: &Path, unit_bytes: u32) -> Self {
-        Self::new(Name::At(path.to_owned(), Bound::default()), unit_bytes)
-    }
-
-    fn new(name: Name, unit_bytes: u32) -> Self {
-        Self { name, unit_bytes: unit_bytes.into(), file: None, free: Vec::new(), fresh: 0, len: 0, used: 0 }
+    /// The file at `path`. A file that is there is replaced, unless [`Places::load`] opens it.
+    pub(crate) fn new(path: &Path, unit_bytes: u32) -> Self {
+        Self {
+            path: path.to_owned(),
+            unit_bytes: unit_bytes.into(),
+            file: None,
+            id: 0,
+            free: Vec::new(),
+            fresh: 0,
+            len: 0,
+            used: 0,
+            checks: Vec::new(),
+            bound: Vec::new(),
+            before: Vec::new(),
+            since: Vec::new(),
+        }
     }
 
     /// The folder of the file.
     pub(crate) fn folder(&self) -> &Path {
-        match &self.name {
-            Name::In(folder) => folder,
-            Name::At(path, _) => path.parent().unwrap_or(path),
-        }
+        self.path.parent().unwrap_or(&self.path)
     }
 
     /// Number of used places.
@@ -113,44 +89,22 @@ impl Places {
         self.used
     }
 
-    /// Whether the file is that of a kept drive.
-    pub(crate) fn is_named(&self) -> bool {
-        matches!(self.name, Name::At(..))
-    }
-
-    fn bound(&self) -> Option<&Bound> {
-        match &self.name {
-            Name::In(_) => None,
-            Name::At(_, bound) => Some(bound),
-        }
-    }
-
-    fn bound_mut(&mut self) -> Option<&mut Bound> {
-        match &mut self.name {
-            Name::In(_) => None,
-            Name::At(_, bound) => Some(bound),
-        }
-    }
-
     /// Whether a checkpoint names the place, so that its bytes must stay as they are.
     pub(crate) fn is_bound(&self, place: u32) -> bool {
-        self.bound().is_some_and(|bound| bound.has(place))
+        self.bound.get(place as usize / 64).is_some_and(|places| places >> (place % 64) & 1 == 1)
     }
 
     /// The file, which is made if there is none.
     fn file(&mut self) -> io::Result<&File> {
-        let file = match (&mut self.file, &mut self.name) {
-            (Some(file), _) => return Ok(file),
-            (none, Name::In(folder)) => none.insert(nameless(folder)?),
-            (none, Name::At(path, bound)) => {
+        let file = match &mut self.file {
+            Some(file) => return Ok(file),
+            none => {
                 let mut options = OpenOptions::new();
-                let file =
-                    options.read(true).write(true).create(true).truncate(true).mode(0o600).open(path)?;
-                let mut head = MAGIC.to_vec();
+                options.read(true).write(true).create(true).truncate(true).mode(0o600);
+                let file = options.open(&self.path)?;
                 let id = fresh_id();
-                head.extend(id.to_le_bytes());
-                file.write_all_at(&head, 0)?;
-                bound.id = id;
+                file.write_all_at(&[&MAGIC[..], &id.to_le_bytes()].concat(), 0)?;
+                self.id = id;
                 none.insert(file)
             }
         };
@@ -158,9 +112,8 @@ impl Places {
     }
 
     /// Where a place begins in the file.
-    fn offset(&self, place: u64) -> u64 {
-        let head = if self.is_named() { HEAD } else { 0 };
-        head + place * self.unit_bytes
+    fn offset(&self, place: u32) -> u64 {
+        HEAD + u64::from(place) * self.unit_bytes
     }
 
     /// Makes sure that `places` further places can be taken and written.
@@ -173,14 +126,14 @@ impl Places {
         if wanted <= before {
             return Ok(());
         }
-        let (len, head) = (wanted.max(before + GROWTH), self.offset(0));
+        let len = wanted.max(before + GROWTH);
         let file = self.file()?;
-        let exactly = allocate(file, head + before, len - before);
+        let exactly = allocate(file, HEAD + before, len - before);
         // There may be room for less.
         let (allocated, len) = if exactly.is_ok() {
             (exactly, len)
         } else {
-            (allocate(file, head + before, wanted - before), wanted)
+            (allocate(file, HEAD + before, wanted - before), wanted)
         };
         allocated?;
         self.len = len;
@@ -205,47 +158,30 @@ impl Places {
     /// The unit of a place is dropped.
     pub(crate) fn give_back(&mut self, place: u32) {
         self.used -= 1;
-        let is_empty = self.used == 0 && self.bound().is_none_or(Bound::is_empty);
-        match self.bound_mut() {
-            Some(bound) if bound.has(place) => bound.since.push(place),
-            _ => self.free.push(place),
-        }
-        if is_empty {
-            self.clear();
-        }
-    }
-
-    /// Gives the room of the file back, of which no place is used or bound.
-    fn clear(&mut self) {
-        self.free = Vec::new();
-        (self.fresh, self.len) = (0, 0);
-        let head = self.offset(0);
-        if let Some(file) = &self.file {
-            // The room is used again later if the system keeps it.
-            let _ = file.set_len(head);
+        if self.is_bound(place) {
+            self.since.push(place);
+        } else {
+            self.free.push(place);
         }
     }
 
     /// Writes a unit to a used place that is not bound.
     pub(crate) fn write(&mut self, place: u32, unit: &[u8]) -> io::Result<()> {
         debug_assert!(!self.is_bound(place), "a checkpoint names place {place}");
-        let offset = self.offset(place.into());
+        let offset = self.offset(place);
         self.file.as_ref().ok_or(io::ErrorKind::NotFound)?.write_all_at(unit, offset)?;
-        if let Some(bound) = self.bound_mut() {
-            let place = place as usize;
-            if bound.checks.len() <= place {
-                bound.checks.resize(place + 1, 0);
-            }
-            bound.checks[place] = crc32fast::hash(unit);
+        let place = place as usize;
+        if self.checks.len() <= place {
+            self.checks.resize(place + 1, 0);
         }
+        self.checks[place] = crc32fast::hash(unit);
         Ok(())
     }
 
     /// Reads the unit of a used place from byte `at` on.
     pub(crate) fn read(&self, place: u32, at: u32, out: &mut [u8]) -> io::Result<()> {
-        let (offset, file) = (self.offset(place.into()), self.file.as_ref().ok_or(io::ErrorKind::NotFound)?);
-        let Some(bound) = self.bound() else { return file.read_exact_at(out, offset + u64::from(at)) };
-        let check = |unit: &[u8]| match bound.checks.get(place as usize) {
+        let (offset, file) = (self.offset(place), self.file.as_ref().ok_or(io::ErrorKind::NotFound)?);
+        let check = |unit: &[u8]| match self.checks.get(place as usize) {
             Some(&check) if check == crc32fast::hash(unit) => Ok(()),
             _ => Err(io::Error::new(io::ErrorKind::InvalidData, "the checksum of a unit does not agree")),
         };
@@ -263,66 +199,54 @@ impl Places {
     /// A checkpoint begins that names all used places. Returns the file, which has to be on the disk before the checkpoint
     /// takes its place; `None` if nothing was ever written.
     pub(crate) fn begin_checkpoint(&mut self) -> io::Result<Option<File>> {
-        let (fresh, free) = (self.fresh, &self.free);
-        if let Name::At(_, bound) = &mut self.name {
-            bound.before.append(&mut bound.since);
-            bound.marks.clear();
-            bound.marks.resize((fresh as usize).div_ceil(64), u64::MAX);
-            // Places that were never used are not bound.
-            if let (Some(last), 1..) = (bound.marks.last_mut(), fresh % 64) {
-                *last = (1 << (fresh % 64)) - 1;
-            }
-            for &place in free {
-                bound.marks[place as usize / 64] &= !(1 << (place % 64));
-            }
+        self.before.append(&mut self.since);
+        self.bound.clear();
+        self.bound.resize((self.fresh as usize).div_ceil(64), u64::MAX);
+        // Places that were never used are not bound.
+        if let (Some(last), 1..) = (self.bound.last_mut(), self.fresh % 64) {
+            *last = (1 << (self.fresh % 64)) - 1;
+        }
+        for &place in &self.free {
+            self.bound[place as usize / 64] &= !(1 << (place % 64));
         }
         self.file.as_ref().map(File::try_clone).transpose()
     }
 
     /// The checkpoint that has begun last has its place on the disk, or, without `is_saved`, will not get it.
     pub(crate) fn end_checkpoint(&mut self, is_saved: bool) {
-        if let Name::At(_, bound) = &mut self.name
-            && is_saved
-        {
-            for place in bound.before.drain(..) {
-                bound.marks[place as usize / 64] &= !(1 << (place % 64));
+        if is_saved {
+            for place in self.before.drain(..) {
+                self.bound[place as usize / 64] &= !(1 << (place % 64));
                 self.free.push(place);
             }
         }
     }
 
-    /// Writes what a checkpoint has to know of a named file.
+    /// Writes what a checkpoint has to know of the file.
     pub(crate) fn save(&self, out: &mut StateWriter<'_>) {
-        let empty = Bound::default();
-        let bound = self.bound().unwrap_or(&empty);
-        (bound.id, self.fresh).save(out);
-        bound.checks.save_state(out);
+        (self.id, self.fresh).save(out);
+        self.checks.save_state(out);
     }
 
     /// Opens the file that a checkpoint names. Its places are known after [`Places::loaded`].
     pub(crate) fn load(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
-        let (id, fresh) = <(u64, u32)>::load(from)?;
-        let mut checks = Vec::new();
-        checks.load_state(from)?;
-        let Name::At(path, bound) = &mut self.name else {
-            return Err(StateError::Damaged("it is of a drive whose data is in a file"));
-        };
-        (bound.id, bound.checks, self.fresh) = (id, checks, fresh);
-        if id == 0 {
+        (self.id, self.fresh) = Value::load(from)?;
+        self.checks.load_state(from)?;
+        if self.id == 0 {
             return Ok(());
         }
+        let path = &self.path;
         let of_file = |error: io::Error| {
             StateError::Io(io::Error::new(
                 error.kind(),
                 format!("the drive's data in {}: {error}", path.display()),
             ))
         };
-        let file = OpenOptions::new().read(true).write(true).open(&*path).map_err(of_file)?;
+        let file = OpenOptions::new().read(true).write(true).open(path).map_err(of_file)?;
         let mut head = [0; 24];
         file.read_exact_at(&mut head, 0).map_err(of_file)?;
-        let another = || of_file(io::Error::other("it is not the file that this checkpoint goes with"));
-        if head[..16] != MAGIC || head[16..] != id.to_le_bytes() {
-            return Err(another());
+        if head[..16] != MAGIC || head[16..] != self.id.to_le_bytes() {
+            return Err(of_file(io::Error::other("it is not the file that this checkpoint goes with")));
         }
         self.len =
             file.metadata().map_err(of_file)?.len().saturating_sub(HEAD) / self.unit_bytes * self.unit_bytes;
@@ -332,21 +256,18 @@ impl Places {
 
     /// Takes the places over that a checkpoint names, those in `used`: they are bound, and all others are free.
     pub(crate) fn loaded(&mut self, used: &[u32]) -> Result<(), StateError> {
-        let fresh = self.fresh;
-        let Some(bound) = self.bound_mut() else { return Ok(()) };
-        let mut marks = vec![0u64; (fresh as usize).div_ceil(64)];
+        self.bound = vec![0; (self.fresh as usize).div_ceil(64)];
         for &place in used {
             let mark = 1 << (place % 64);
-            match marks.get_mut(place as usize / 64) {
-                Some(marks) if place < fresh && *marks & mark == 0 => *marks |= mark,
+            match self.bound.get_mut(place as usize / 64) {
+                Some(places) if place < self.fresh && *places & mark == 0 => *places |= mark,
                 _ => return Err(StateError::Damaged("it has a unit at a place that cannot be")),
             }
         }
-        bound.marks = marks;
-        bound.checks.resize(fresh as usize, 0);
+        self.checks.resize(self.fresh as usize, 0);
         self.used = used.len() as u64;
         // The first ones are taken first.
-        self.free = (0..fresh).rev().filter(|&place| !self.is_bound(place)).collect();
+        self.free = (0..self.fresh).rev().filter(|&place| !self.is_bound(place)).collect();
         Ok(())
     }
 }
@@ -362,31 +283,16 @@ fn allocate(file: &File, offset: u64, len: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// A new file in `folder` that has no name there.
-fn nameless(folder: &Path) -> io::Result<File> {
-    let mut number = 0u32;
-    loop {
-        let path = folder.join(format!(".nandlab-{}-{number}", std::process::id()));
-        match OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path) {
-            Ok(file) => {
-                std::fs::remove_file(&path)?;
-                return Ok(file);
-            }
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
-            Err(error) => return Err(error),
-        }
-    }
-}
-
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
     const UNIT: usize = 8;
 
-    fn path() -> PathBuf {
+    /// A path for a file of a test.
+    pub(crate) fn path() -> PathBuf {
         use std::sync::atomic::{AtomicU32, Ordering};
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -416,7 +322,7 @@ mod tests {
 
     /// The places of a checkpoint, opened by another process.
     fn open(path: &Path, (bytes, units): &Named) -> Places {
-        let mut places = Places::named(path, UNIT as u32);
+        let mut places = Places::new(path, UNIT as u32);
         let mut rest = &bytes[..];
         let mut source = |out: &mut [u8]| {
             let (now, later) = rest.split_at(out.len());
@@ -448,7 +354,7 @@ mod tests {
         #[test]
         fn a_checkpoint_keeps_what_it_names(steps in steps()) {
             let path = path();
-            let mut places = Places::named(&path, UNIT as u32);
+            let mut places = Places::new(&path, UNIT as u32);
             let mut units = BTreeMap::new();
             let (mut on_disk, mut on_its_way): (Option<Named>, Option<Named>) = (None, None);
             for step in steps {

@@ -145,7 +145,6 @@ mod linux {
                 options: Options {
                     speed,
                     memory_max: value(options, "memory")?.ok_or_else(|| missing("memory"))?,
-                    folder: value(options, "data")?,
                     explain: match value::<String>(options, "http")? {
                         Some(_) if value(options, "explain")?.unwrap_or(true) => Some(EXPLAINED),
                         Some(_) => Some(0),

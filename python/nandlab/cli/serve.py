@@ -193,7 +193,6 @@ def serve(options: argparse.Namespace) -> End:
         "gather": options.gather,
         "spin": options.spin,
         "memory": (free - needed if free is not None else 1 << 33) // 2,
-        "data": options.data,
         "cut_every_ns": None if options.cut_every is None else nanoseconds("--cut-every", options.cut_every),
         "patience_ns": None if options.patience is None else nanoseconds("--patience", options.patience),
         "record": options.record,

@@ -415,14 +415,16 @@ fn put_in_place(
 
 /// The file of the data of a drive whose checkpoint is `path`.
 pub(super) fn data_beside(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".data");
-    path.with_file_name(name)
+    with_end(path, ".data")
 }
 
 /// The name of a file that will take the place of another.
 pub(crate) fn beside(path: &Path) -> PathBuf {
+    with_end(path, ".new")
+}
+
+fn with_end(path: &Path, end: &str) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".new");
+    name.push(end);
     path.with_file_name(name)
 }

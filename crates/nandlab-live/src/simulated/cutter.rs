@@ -74,7 +74,6 @@ impl Cutter {
         let options = Options {
             speed: Speed::Max { gather: 1 },
             memory_max,
-            folder: None,
             cut_every: None,
             explain: None,
             checkpoint: None,

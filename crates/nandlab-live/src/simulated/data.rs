@@ -200,7 +200,7 @@ impl Data {
 
     /// Takes away what a sweep needs, so that it may look at the drive.
     pub(super) fn begin_sweep(&mut self) -> Sweep {
-        let empty = Contents::new(0, self.unit_bytes as u32, 0, None);
+        let empty = Contents::new(0, self.unit_bytes as u32, 0);
         let contents = std::mem::replace(&mut self.contents, empty);
         Sweep { contents, newest: std::mem::replace(&mut self.newest, Huge::zeroed(0)) }
     }

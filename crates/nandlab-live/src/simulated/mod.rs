@@ -139,10 +139,8 @@ pub struct Simulated {
 pub struct Options {
     /// How simulated time follows the time of the machine.
     pub speed: Speed,
-    /// The limit in bytes of the data in memory.
+    /// The limit in bytes of the data in memory; further data is refused.
     pub memory_max: u64,
-    /// The folder of a file for data beyond the limit; without it further data is refused.
-    pub folder: Option<PathBuf>,
     /// Power fails each time so much simulated time has passed since it last returned, and returns at once, as it does when
     /// the spec lets it fail.
     pub cut_every: Option<Span>,
@@ -150,7 +148,7 @@ pub struct Options {
     /// taken.
     pub explain: Option<u32>,
     /// The file of a checkpoint. If it is there, the drive goes on from it, and is not preconditioned. The data of such a
-    /// drive is in a file beside it, whose name ends with `.data`, whatever `memory_max` and `folder` are.
+    /// drive is in a file beside it, whose name ends with `.data`, whatever `memory_max` is.
     pub checkpoint: Option<PathBuf>,
     /// Where the preconditioned drive may be found, and is kept; `None`: nowhere.
     pub kept: Option<KeptDrive>,
@@ -196,10 +194,7 @@ impl Simulated {
         let units = geometry.logical_units;
         let contents = match &options.checkpoint {
             Some(path) => Contents::kept(units.into(), geometry.unit_bytes, &data_beside(path)),
-            None => {
-                let folder = options.folder.as_deref();
-                Contents::new(units.into(), geometry.unit_bytes, options.memory_max, folder)
-            }
+            None => Contents::new(units.into(), geometry.unit_bytes, options.memory_max),
         };
         let taps = Taps::default().with(Data::new(units, contents));
         let taps = match options.explain {
