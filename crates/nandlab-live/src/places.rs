@@ -99,8 +99,13 @@ impl Places {
         let file = match &mut self.file {
             Some(file) => return Ok(file),
             none => {
+                // A file that is there may be open to other users.
+                match std::fs::remove_file(&self.path) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                    _ => {}
+                }
                 let mut options = OpenOptions::new();
-                options.read(true).write(true).create(true).truncate(true).mode(0o600);
+                options.read(true).write(true).create_new(true).mode(0o600);
                 let file = options.open(&self.path)?;
                 let id = fresh_id();
                 file.write_all_at(&[&MAGIC[..], &id.to_le_bytes()].concat(), 0)?;

@@ -10,7 +10,8 @@ use nandlab_live::backend::{Backend, Op, Order};
 use nandlab_live::recording::{Recorded, Recorder, RecorderError};
 use nandlab_live::simulated::{Kept, Options, Resumed, Simulated, Speed, Unresumed, Unserved};
 use proptest::prelude::*;
-use std::fs::File;
+use std::fs::{File, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
 
@@ -274,11 +275,14 @@ fn a_checkpoint_of_another_drive_is_refused() {
 }
 
 /// The data is in a file of its own. A checkpoint is refused without the file that it goes with. What is damaged in the file
-/// is an error of the unit when it is read, and not before.
+/// is an error of the unit when it is read, and not before. The file is for its user alone, whatever was there before.
 #[test]
 fn a_checkpoint_goes_with_its_data() {
     let folder = Folder::new();
+    put(&folder.data(), Some(b"of another drive"));
+    std::fs::set_permissions(folder.data(), Permissions::from_mode(0o644)).unwrap();
     around_a_checkpoint(&folder, &[]);
+    assert_eq!(std::fs::metadata(folder.data()).unwrap().permissions().mode() & 0o777, 0o600);
     let data = std::fs::read(folder.data()).unwrap();
     let refused = |bytes: Option<&[u8]>| {
         put(&folder.data(), bytes);
