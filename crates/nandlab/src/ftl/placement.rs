@@ -17,6 +17,7 @@ use crate::spec::{
     Choices, FromVal, Listed, Params, Val, ValueKind, choices, int, key, param, params, section,
 };
 use nandlab_base::clients::{BOUND, Bound};
+use std::ops::Range;
 
 /// The largest number of handles.
 pub const HANDLES_MAX: u16 = 16;
@@ -296,8 +297,14 @@ impl Placements {
 
     /// The lanes of a group.
     pub fn lanes_of(&self, group: u16) -> impl DoubleEndedIterator<Item = LaneId> + Clone + use<> {
-        let first = u32::from(group) * self.lanes_per_group;
-        (first..first + self.lanes_per_group).map(LaneId)
+        self.lane_range(group).map(|lane| LaneId(lane as u32))
+    }
+
+    /// The indices of the lanes of a group.
+    #[inline]
+    pub fn lane_range(&self, group: u16) -> Range<usize> {
+        let (first, count) = (u32::from(group) * self.lanes_per_group, self.lanes_per_group);
+        first as usize..(first + count) as usize
     }
 }
 

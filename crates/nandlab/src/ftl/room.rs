@@ -147,38 +147,50 @@ impl Ftl {
         {
             return Some(lane);
         }
-        let Self {
-            geometry,
-            allocator,
-            lanes,
-            shapes,
-            taken_superblocks,
-            shares_first_superblock,
-            streams,
-            slc,
-            placements,
-            ..
-        } = self;
+        // Two copies, so that each asks its lanes inline.
+        match self.slc {
+            Some(slc) if self.streams.slc() == Some(stream) => {
+                self.choose_with_room(device, stream, group, placement, |state| slc.has_room(state, stream))
+            }
+            _ => {
+                let shares = self.shares_first_superblock;
+                self.choose_with_room(device, stream, group, placement, |state| {
+                    state.has_room(stream, shares)
+                })
+            }
+        }
+    }
+
+    /// The lane for a write with the placement of this number, among those for which `has_room` is true.
+    #[inline(always)]
+    fn choose_with_room(
+        &mut self,
+        device: &Device,
+        stream: StreamId,
+        group: u16,
+        placement: usize,
+        has_room: impl Fn(&Lane) -> bool,
+    ) -> Option<LaneId> {
+        let Self { geometry, allocator, lanes, shapes, taken_superblocks, placements, .. } = self;
         let shape = shapes.first();
-        let has_room = |state: &Lane| match &*slc {
-            Some(slc) if streams.slc() == Some(stream) => slc.has_room(state, stream),
-            _ => state.has_room(stream, *shares_first_superblock),
-        };
         let has_little = |state: &Lane| state.leaves_little_garbage(shape, *taken_superblocks, state.valid);
-        let of_group = || lanes.iter().zip(0..).filter(|&(_, lane)| placements.is_in(LaneId(lane), group));
+        let of_group = placements.lane_range(group);
+        let first = of_group.start;
+        let of_group = &lanes[of_group];
         let is_any_ample = OnceCell::new();
         // While another lane has enough garbage for GC, a lane with little garbage takes no more writes.
         let is_full = |state: &Lane| {
             let is_ample = |state: &Lane| !state.is_worn_out && !has_little(state);
-            has_little(state) && *is_any_ample.get_or_init(|| of_group().any(|(state, _)| is_ample(state)))
+            has_little(state) && *is_any_ample.get_or_init(|| of_group.iter().any(is_ample))
         };
         // While writes wait, mostly no lane or one lane has room, which this search finds out faster than a choice by
         // load.
-        let mut with_room = of_group().filter(|(state, _)| has_room(state));
-        let (first, lane) = with_room.next()?;
-        if with_room.next().is_none() && geometry.dies_per_lane == 1 {
-            let lane = LaneId(lane);
-            return (!is_full(first)).then(|| allocator.take(geometry.die_of(lane), lane, placement));
+        let index = of_group.iter().position(&has_room)?;
+        let is_only = !of_group[index + 1..].iter().any(&has_room);
+        if is_only && geometry.dies_per_lane == 1 {
+            let lane = LaneId((first + index) as u32);
+            return (!is_full(&of_group[index]))
+                .then(|| allocator.take(geometry.die_of(lane), lane, placement));
         }
         allocator.choose(geometry, device, placement, |lane| {
             let state = &lanes[lane.index()];

@@ -111,12 +111,15 @@ impl Writes {
         if self.ends_if_dropped(core, cache.as_deref(), owner) {
             return;
         }
-        let (target, lane) = self.place_for(core, host, cache.as_deref(), owner, lpn);
-        let Target { stream, group, .. } = target;
+        let mut target = self.target(core, host, cache.as_deref(), owner, lpn);
+        let Target { group, .. } = target;
+        // Under dynamic allocation a write goes behind those that wait in its group, whatever room there is.
+        let waits = !core.has_home_lanes() && !self.lists[usize::from(group)].is_empty();
+        let lane = if waits { None } else { self.lane_for(core, lpn, &mut target) };
         let list = self.list_of(core, lane, group);
         if self.lists[list].is_empty()
             && let Some(lane) = lane
-            && let Some(unit) = core.allocate(lane, stream)
+            && let Some(unit) = core.allocate(lane, target.stream)
         {
             self.program_in(core, host, map, cache, (owner, lpn), (unit, target));
             return;
@@ -193,27 +196,36 @@ impl Writes {
         }
     }
 
-    /// Where a write of `owner` goes, and the lane: while there is room in SLC mode, it goes to the stream in this mode.
+    /// Where a write of `owner` goes, unless it is written in SLC mode.
     #[inline(always)]
-    fn place_for<P: Probe>(
+    fn target<P: Probe>(
         &mut self,
         core: &mut Core<P>,
         host: &Host,
         cache: Option<&impl WriteBacks<P>>,
         owner: Owner,
         lpn: Lpn,
-    ) -> (Target, Option<LaneId>) {
-        let mut target = Target::HOST;
-        if !self.has_one_target {
-            target = self.target_of(core, host, cache, owner, lpn);
-            if let Some(slc) = core.streams().slc()
-                && let Some(lane) = Self::lane_in_slc_mode(core, lpn, slc)
-            {
-                target.stream = slc;
-                return (target, Some(lane));
-            }
+    ) -> Target {
+        if self.has_one_target { Target::HOST } else { self.target_of(core, host, cache, owner, lpn) }
+    }
+
+    /// The lane for a write of `lpn` to `target`; `None` when dynamic allocation finds no lane with room. While there is
+    /// room in SLC mode, the stream in this mode becomes the target.
+    #[inline(always)]
+    fn lane_for<P: Probe>(&self, core: &mut Core<P>, lpn: Lpn, target: &mut Target) -> Option<LaneId> {
+        if !self.has_one_target
+            && let Some(slc) = core.streams().slc()
+            && let Some(lane) = Self::lane_in_slc_mode(core, lpn, slc)
+        {
+            target.stream = slc;
+            return Some(lane);
         }
-        (target, Self::lane_for(core, lpn, target))
+        let Target { stream, group, .. } = *target;
+        let lane = core.choose_lane(lpn, stream, group)?;
+        if core.has_displaced() && !core.ftl().has_room(lane, stream) {
+            return Some(core.lane_in_place_of(lane, |core, lane| core.ftl().has_room(lane, stream)));
+        }
+        Some(lane)
     }
 
     /// The lane for a write of `lpn` in SLC mode, to the stream `slc`. If the lane has no room in this mode, the write
@@ -239,17 +251,6 @@ impl Writes {
             lanes.for_each(|lane| core.close_slc(lane));
         }
         waits
-    }
-
-    /// The lane for a write of `lpn` to `target`; `None` when dynamic allocation finds no lane with room.
-    #[inline(always)]
-    fn lane_for<P: Probe>(core: &mut Core<P>, lpn: Lpn, target: Target) -> Option<LaneId> {
-        let Target { stream, group, .. } = target;
-        let lane = core.choose_lane(lpn, stream, group)?;
-        if core.has_displaced() && !core.ftl().has_room(lane, stream) {
-            return Some(core.lane_in_place_of(lane, |core, lane| core.ftl().has_room(lane, stream)));
-        }
-        Some(lane)
     }
 
     /// The number of the list of writes that wait for room in `lane`, or in a reclaim group.
@@ -321,9 +322,8 @@ impl Writes {
                 self.remove_first(core, list);
                 continue;
             }
-            let (target, Some(lane)) = self.place_for(core, host, cache.as_deref(), owner, lpn) else {
-                return;
-            };
+            let mut target = self.target(core, host, cache.as_deref(), owner, lpn);
+            let Some(lane) = self.lane_for(core, lpn, &mut target) else { return };
             let Target { stream, group, .. } = target;
             let now_in = self.list_of(core, Some(lane), group);
             if now_in != list {
