@@ -153,8 +153,10 @@ pub struct Snapshot {
     pub shares: [u32; SHARES],
     /// Reads and writes since the last snapshot.
     pub latency: [Bins; 2],
-    /// What all requests so far have waited for.
+    /// What the requests that are explained have waited for, so far.
     pub parts: Parts,
+    /// The number of reads and writes among them.
+    pub explained: u64,
     /// The slowest requests since the last snapshot, slowest first.
     pub slowest: Vec<Explained>,
     /// The connections.

@@ -33,8 +33,9 @@ struct Point {
     slc_written: [u64; 2],
     /// Superblocks in SLC mode at the end; `None` without this mode.
     slc_blocks: Option<u64>,
-    /// What the requests of this time waited for.
+    /// What the requests waited for that were explained in this time, and the number of reads and writes among them.
     parts: Parts,
+    explained: u64,
     /// The slowest request, by its number in `explained`, with its latency.
     slowest: Option<(u64, u64)>,
 }
@@ -52,6 +53,7 @@ impl Point {
         self.slc_written.iter_mut().zip(next.slc_written).for_each(|(sum, units)| *sum += units);
         self.slc_blocks = next.slc_blocks;
         self.parts.0.iter_mut().zip(next.parts.0).for_each(|(sum, ns)| *sum += ns);
+        self.explained += next.explained;
         if next.slowest.map(|(_, ns)| ns) > self.slowest.map(|(_, ns)| ns) {
             self.slowest = next.slowest;
         }
@@ -164,6 +166,9 @@ impl History {
             slc_written,
             slc_blocks: snapshot.state.pointer("/slc/blocks").and_then(Value::as_u64),
             parts,
+            explained: snapshot
+                .explained
+                .saturating_sub(before.map_or(snapshot.explained, |of| of.explained)),
             slowest,
         }
     }
@@ -234,11 +239,15 @@ impl History {
         }
         let usual = self.merged(&self.seconds);
         let usual_ns = usual.iter().map(|bins| bins.quantile_ns(0.99)).max().unwrap_or(0);
+        let is_spike = |ns: u64| ns >= SPIKE_NS && usual_ns > 0 && ns >= SPIKE * usual_ns;
+        let (longest_op, longest_ns) =
+            [("read", point.latency[0].max_ns), ("write", point.latency[1].max_ns)]
+                .into_iter()
+                .max_by_key(|&(_, ns)| ns)
+                .unwrap_or_default();
         if let Some((id, ns)) = point.slowest
             && let Some(slowest) = now.slowest.first()
-            && ns >= SPIKE_NS
-            && usual_ns > 0
-            && ns >= SPIKE * usual_ns
+            && is_spike(ns)
         {
             let longest = (0..PARTS).max_by_key(|&part| slowest.parts.0[part]).unwrap_or(0);
             let text = format!(
@@ -248,6 +257,12 @@ impl History {
                 words(Part::of(longest)),
             );
             found.push(("spike", text, Some(id)));
+        } else if is_spike(longest_ns) {
+            let text = format!(
+                "Latency spike: a {longest_op} took {:.2} ms. Requests were not explained at the time.",
+                longest_ns as f64 * 1e-6
+            );
+            found.push(("spike", text, None));
         }
         for (kind, text, explained) in found {
             let id = self.events_seen;
@@ -268,10 +283,11 @@ impl History {
     fn stretch(&self, points: &VecDeque<Point>, with_begun: bool) -> Value {
         let mut latency = self.merged(points);
         let mut took_s: f64 = points.iter().map(|point| point.took_s).sum();
-        let mut parts = Parts::default();
+        let (mut parts, mut explained) = (Parts::default(), 0);
         let begun = with_begun.then_some(&self.minute);
         for point in points.iter().chain(begun) {
             parts.0.iter_mut().zip(point.parts.0).for_each(|(sum, ns)| *sum += ns);
+            explained += point.explained;
         }
         if let Some(begun) = begun {
             latency.iter_mut().zip(&begun.latency).for_each(|(sum, more)| sum.add_all(more));
@@ -288,6 +304,7 @@ impl History {
             "read": latency[0].to_json(),
             "write": latency[1].to_json(),
             "parts_ns": parts,
+            "explained": explained,
             "points": shown,
         })
     }
@@ -473,6 +490,15 @@ mod tests {
         let explained = history.explained(id).expect("it is kept");
         assert_eq!((&explained["request"], &explained["latency_ns"]), (&json!(4), &json!(7_000_000)));
         assert!(history.explained(99).is_none());
+        // A spike at a time at which requests were not explained.
+        let mut other = requests(5, 500_000);
+        other.latency[1].add(30_000_000, 4096);
+        history.take(other);
+        assert_eq!(
+            texts(&history)[1..],
+            ["Latency spike: a write took 30.00 ms. Requests were not explained at the time."]
+        );
+        assert_eq!(history.events[1].explained, None);
     }
 
     #[test]

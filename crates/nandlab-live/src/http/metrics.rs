@@ -113,6 +113,13 @@ pub(super) fn metrics(history: &History) -> String {
             let seconds = last.parts.ns(part) as f64 * 1e-9;
             text.sample("wait_seconds_total", &format!("part=\"{}\"", part.name()), seconds);
         }
+        text.family(
+            "explained_requests",
+            "counter",
+            "",
+            "Reads and writes that this server has explained: all of them, or under load those of a part of the time.",
+        );
+        text.sample("explained_requests_total", "", last.explained as f64);
         text.family("dies", "gauge", "", "Dies by what they do.");
         text.each("dies", "state", state, "/dies");
         text.family("superblocks", "gauge", "", "Superblocks by state.");

@@ -42,6 +42,7 @@ use checkpoint::{Checkpoints, Saving, data_beside};
 use cost::processor_time;
 use data::{Data, Purpose};
 use jobs::{Job, Kind};
+use window::Rounds;
 
 /// The most units whose status one question is answered for.
 const EXTENT_UNITS_MAX: u64 = 1 << 16;
@@ -122,6 +123,8 @@ pub struct Simulated {
     follows: Option<(u64, bool)>,
     /// Reads and writes since the last snapshot; `None`: nobody takes snapshots.
     since_snapshot: Option<Box<[Bins; 2]>>,
+    /// Which requests are explained; `None`: none.
+    rounds: Option<Rounds>,
     /// The checkpoint that the drive goes on from, until its recording is locked.
     read_from: Option<File>,
     /// A checkpoint that is on its way to the disk.
@@ -198,7 +201,7 @@ impl Simulated {
         };
         let taps = Taps::default().with(Data::new(units, contents));
         let taps = match options.explain {
-            Some(slowest @ 1..) => taps.explaining(Explainer::new(slowest)),
+            Some(slowest @ 1..) => taps.explaining(Explainer::live(slowest)),
             _ => taps,
         };
         let mut drive = Box::new(Drive::with_probe(spec, taps));
@@ -264,6 +267,7 @@ impl Simulated {
             kept: None,
             follows: None,
             since_snapshot: None,
+            rounds: None,
             read_from: None,
             saving: None,
             checkpoints: Checkpoints::default(),
@@ -639,6 +643,11 @@ impl Backend for Simulated {
 
     fn submit(&mut self, id: u64, now: Time, request: &Request, payload: &[u8]) -> Result<(), Failure> {
         self.submitted = now;
+        if let Some(rounds) = &mut self.rounds {
+            let (units, simulated) =
+                (u64::from(request.len).div_ceil(self.unit_bytes).max(1), self.drive.now());
+            rounds.on_request(now, units, simulated, self.drive.probe_mut());
+        }
         self.measured(|drive| drive.take_request(id, now, request, payload))
     }
 

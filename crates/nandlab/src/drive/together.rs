@@ -133,7 +133,7 @@
 //! - A TRIM may leave a superblock in SLC mode without valid units: it is erased without a fold. Reason: there is nothing
 //!   to move. In `Core::look_if_dead`. Test: `a_fold_moves_valid_pages_only` in `slc.rs`.
 //! - Write-backs of the write cache are written in SLC mode like writes of the host; translation pages, combination pages
-//!   and copies are not. Reason: they are writes of the host. In `Writes::place_for`. Test: `the_host_reads_what_it_wrote`
+//!   and copies are not. Reason: they are writes of the host. In `Writes::lane_for`. Test: `the_host_reads_what_it_wrote`
 //!   draws `[slc]`.
 //! - An SLC cache excludes placement handles, and so does an emergency flush in SLC mode. Reason: the cache is written in
 //!   the order of the writes and would mix the data of the handles. In `has_one_placement` in `slc/spec.rs`. Test:

@@ -26,6 +26,8 @@ pub struct Taps {
     oracle: Option<Oracle>,
     timeline: Option<Timeline>,
     explainer: Option<Explainer>,
+    /// The explainer while it is told of no events.
+    resting: Option<Explainer>,
     others: Vec<Box<dyn Probe>>,
     /// Whether the set has observers besides the oracle, and whether it has any besides oracle and explainer: those of
     /// how the drive works, and all.
@@ -61,6 +63,21 @@ impl Taps {
         self.explainer = Some(explainer);
         self.has_more = true;
         self
+    }
+
+    /// Tells the explainer of events from `now` on, or no more of them. An explainer that rests costs an event nothing.
+    pub fn explain_from(&mut self, now: Time, explains: bool) {
+        if explains && let Some(mut explainer) = self.resting.take() {
+            explainer.wake(now);
+            self.explainer = Some(explainer);
+        } else if !explains && self.explainer.is_some() {
+            self.resting = self.explainer.take();
+        }
+    }
+
+    /// Whether there is an explainer that is told of events.
+    pub fn explains(&self) -> bool {
+        self.explainer.is_some()
     }
 
     /// The set with one more observer.
@@ -100,14 +117,14 @@ impl Taps {
         self.timeline.as_ref()
     }
 
-    /// The explainer.
+    /// The explainer, whether it rests or not.
     pub fn explainer(&self) -> Option<&Explainer> {
-        self.explainer.as_ref()
+        self.explainer.as_ref().or(self.resting.as_ref())
     }
 
     /// The explainer, mutable.
     pub fn explainer_mut(&mut self) -> Option<&mut Explainer> {
-        self.explainer.as_mut()
+        self.explainer.as_mut().or(self.resting.as_mut())
     }
 
     /// The first further observer of this type.
@@ -137,11 +154,11 @@ impl Taps {
 
 impl std::fmt::Debug for Taps {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { oracle, timeline, explainer, others, .. } = self;
+        let Self { oracle, timeline, explainer, resting, others, .. } = self;
         f.debug_struct("Taps")
             .field("oracle", oracle)
             .field("timeline", timeline)
-            .field("explainer", &explainer.is_some())
+            .field("explainer", &(explainer.is_some() || resting.is_some()))
             .field("others", &others.len())
             .finish()
     }

@@ -254,7 +254,9 @@ function show() {
   chart("waf", "Pages programmed by cause", Object.entries(CAUSES).filter(([cause]) => points.some((point) => point.programmed[cause])).map(([cause, [name, paint]]) => [name, paint, points.map((point) => point.programmed[cause] ?? 0)]), { stacked: true });
   const parts = Object.entries(shown[range].parts_ns).sort((one, other) => other[1] - one[1]);
   const total = parts.reduce((sum, part) => sum + part[1], 0);
-  put("parts", parts.length ? bars("", "What the requests waited for", parts.slice(0, 12).map(([part, ns]) => [words(part), ns, painted(part), `${number(100 * ns / total)} %`])) : make("p", { class: "hint" }, shown.state.parts_ns === null ? "This server does not explain requests (--no-explain)." : "No request took time."));
+  const of = shown[range].read.count + shown[range].write.count;
+  const some = shown[range].explained < of ? [make("p", { class: "hint" }, `Of ${number(100 * shown[range].explained / of)} % of the reads and writes: above 20,000 mapping units a second, those of a fifth of the time are explained.`)] : [];
+  put("parts", ...(parts.length ? [bars("", "What the requests waited for", parts.slice(0, 12).map(([part, ns]) => [words(part), ns, painted(part), `${number(100 * ns / total)} %`])), ...some] : [make("p", { class: "hint" }, shown.state.parts_ns === null ? "This server does not explain requests (--no-explain)." : "No request took time.")]));
   dies();
   rest();
   const is_on = shown.stat.power === "on";

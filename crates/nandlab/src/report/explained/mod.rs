@@ -192,29 +192,76 @@ pub struct Explainer {
     accesses: VecDeque<u64>,
     /// The steps of slow requests whose completion is on the link.
     crossing: Vec<(u32, Vec<Step>)>,
+    /// Whether requests that are submitted are explained.
+    accepts: bool,
+    /// Requests to be explained that have not completed.
+    outstanding: u32,
 }
 
 impl Explainer {
     /// Keeps the path of the `slowest` requests that took longest.
     pub fn new(slowest: u32) -> Self {
+        Self::with_rings(slowest, log::RING)
+    }
+
+    /// The same for a live drive. It remembers fewer operations, which takes less processor time: what came more than 2,048
+    /// operations before the end of a request is `other`.
+    pub fn live(slowest: u32) -> Self {
+        Self::with_rings(slowest, log::RING_LIVE)
+    }
+
+    fn with_rings(slowest: u32, length: usize) -> Self {
         Self {
             slowest_max: slowest as usize,
             slowest: BinaryHeap::with_capacity(slowest as usize + 1),
             slow_from: if slowest == 0 { u64::MAX } else { 0 },
             totals: [Total::default(); 4],
-            log: Log::new(),
+            log: Log::new(length),
             last: Last::NONE,
             path: Path::new(),
             slots: Vec::new(),
             accesses: VecDeque::new(),
             crossing: Vec::new(),
+            accepts: true,
+            outstanding: 0,
         }
+    }
+
+    /// Whether requests that are submitted from now on are explained. Others have no part in the sums.
+    pub fn accept(&mut self, accepts: bool) {
+        self.accepts = accepts;
+    }
+
+    /// Whether requests that are submitted are explained.
+    pub fn accepts(&self) -> bool {
+        self.accepts
+    }
+
+    /// The number of requests to be explained that have not completed.
+    pub fn outstanding(&self) -> u32 {
+        self.outstanding
+    }
+
+    /// Follows events again, after some that it has not been told of. What the operations under way do is not known, so a
+    /// wait for one of them is `other`.
+    pub fn wake(&mut self, now: Time) {
+        self.forget();
+        self.log.wake(now);
+    }
+
+    /// Explains none of the requests so far, as far as they have not completed.
+    fn forget(&mut self) {
+        self.accesses.clear();
+        self.crossing.clear();
+        self.last = Last::NONE;
+        self.outstanding = 0;
+        self.slots.iter_mut().for_each(|request| request.id = NOBODY);
     }
 
     /// Bytes of memory of an explainer that keeps so many requests, with their JSON text in Rust and in Python.
     pub fn bytes(slowest: u32) -> u64 {
         let steps = STEPS_MAX * (size_of::<Step>() + 2 * 120);
-        Log::BYTES as u64 + u64::from(slowest) * (size_of::<Explained>() + steps) as u64
+        Log::bytes(log::RING) as u64 + u64::from(slowest) * (size_of::<Explained>() + steps) as u64
     }
 
     /// The sums over the requests of a kind.
@@ -419,6 +466,8 @@ impl Probe for Explainer {
             self.slots.resize(slot.index() + 1, Outstanding::default());
         }
         let of = &mut self.slots[slot.index()];
+        let id = if self.accepts { id } else { NOBODY };
+        self.outstanding += u32::from(self.accepts);
         (of.id, of.arrival, of.reached, of.begun, of.done) = (id, arrival, arrival, arrival, arrival);
         of.operations = 0;
         of.parts.clear();
@@ -485,7 +534,7 @@ impl Probe for Explainer {
         if self.last.slot != Last::NOBODY {
             self.put_aside();
         }
-        let Some(request) = self.slots.get_mut(slot.index()) else { return };
+        let Some(request) = self.slots.get_mut(slot.index()).filter(|of| of.id != NOBODY) else { return };
         request.done = now.ns();
         let is_slow = now.ns() - request.arrival >= self.slow_from;
         self.last = Last { slot: slot.0, is_slow, trigger: self.log.trigger };
@@ -494,6 +543,7 @@ impl Probe for Explainer {
     fn on_completed(&mut self, slot: RequestId, done: &Completion) {
         let request = self.slots.get(slot.index()).filter(|request| request.id == done.id);
         let Some(request) = request else { return };
+        self.outstanding -= 1;
         let (left, latency_ns) = (request.done, done.completed.ns() - request.arrival);
         let is_quick = self.last.slot == slot.0
             && !self.last.is_slow
@@ -512,9 +562,6 @@ impl Probe for Explainer {
     /// All requests and operations have ended.
     fn on_power_off(&mut self, _: Time, _: Time) {
         self.log.clear();
-        self.accesses.clear();
-        self.crossing.clear();
-        self.last = Last::NONE;
-        self.slots.iter_mut().for_each(|request| request.id = u64::MAX);
+        self.forget();
     }
 }

@@ -3,6 +3,8 @@ use crate::base::rng::Stream;
 use crate::base::units::Span;
 use crate::drive::spec;
 use crate::drive::{Drive, IDLE_LIMIT};
+use crate::report::Taps;
+use std::collections::HashMap;
 use std::path::Path as FilePath;
 
 /// A drive of few superblocks, on which GC never ends.
@@ -20,9 +22,20 @@ fn explained(spec: &spec::Spec) -> Drive<Explainer> {
 
 /// Random requests of every kind at random times, which overload the drive now and then.
 fn play(drive: &mut Drive<Explainer>, seed: u64, requests: u64) {
+    play_with(drive, seed, requests, |_, _| {});
+}
+
+/// The same; `before` is called before each request, with its number.
+fn play_with<P: Probe>(
+    drive: &mut Drive<P>,
+    seed: u64,
+    requests: u64,
+    mut before: impl FnMut(&mut Drive<P>, u64),
+) {
     let mut random = Stream::new(seed, "explained");
     let units = u64::from(drive.geometry().logical_units);
-    for _ in 0..requests {
+    for number in 0..requests {
+        before(drive, number);
         let (at, count) = (random.below(units - 8), 1 + random.below(8));
         let part = if random.below(8) == 0 { 512 } else { 0 };
         let (offset, len) = (at * 4096 + part, count * 4096 - 2 * part);
@@ -146,6 +159,64 @@ fn the_sums_do_not_depend_on_how_many_requests_are_followed() {
         });
         assert!(none == all && few == all, "drive {number}: {none:?} {few:?} {all:?}");
     }
+}
+
+/// An explainer that rests now and then finds for each request that it explains what one that never rests finds, except
+/// that what it has not seen is `other`.
+#[test]
+fn an_explainer_that_has_rested_does_not_know_what_came_before() {
+    let other = Part::Own(Own::Other).index();
+    let (mut equal, mut all) = (0, 0);
+    for (number, (of_drive, rest, _)) in DRIVES.iter().enumerate() {
+        let spec = load(of_drive, rest);
+        let mut watched = explained(&spec);
+        play(&mut watched, 7, 3000);
+        let whole: HashMap<u64, &Explained> =
+            watched.probe().slowest().into_iter().map(|of| (of.id, of)).collect();
+        let mut drive = Drive::with_probe(&spec, Taps::default().explaining(Explainer::new(1_000_000)));
+        let (mut accepted, mut abandoned) = (0, 0);
+        play_with(&mut drive, 7, 3000, |drive, number| {
+            let (now, taps) = (drive.now(), drive.probe_mut());
+            match number % 60 {
+                0 => taps.explain_from(now, true),
+                45 => {
+                    abandoned += taps.explainer().expect("it is there").outstanding();
+                    taps.explain_from(now, false);
+                }
+                _ => {}
+            }
+            let explainer = taps.explainer_mut().expect("it is there");
+            explainer.accept(number % 60 < 25);
+            let (accepts, outstanding) = (explainer.accepts(), explainer.outstanding());
+            accepted += u64::from(accepts);
+            if !accepts && outstanding == 0 {
+                taps.explain_from(now, false);
+            }
+        });
+        drive.probe_mut().explain_from(Time::START, false);
+        let explainer = drive.probe().explainer().expect("it is there");
+        let slowest = explainer.slowest();
+        // Requests that fail, such as reads that cannot be decoded, are in neither list.
+        let failed = accepted - u64::from(abandoned) - slowest.len() as u64;
+        let failed_max = 3000 - whole.len() as u64;
+        assert!(accepted > 1200 && failed <= failed_max, "drive {number}: {failed} of {accepted}");
+        for of in slowest {
+            let twin = whole[&of.id];
+            assert_eq!((of.latency_ns, of.parts.sum_ns()), (twin.latency_ns, twin.latency_ns));
+            // If only the second of two operations that run together is known, it counts as the first: its suspensions
+            // are then seen, which those of a second operation are not.
+            let known = (0..PARTS).filter(|&part| part != other && !rest.contains("multi_plane"));
+            for part in known {
+                let (ns, most) = (of.parts.0[part], twin.parts.0[part]);
+                let name = Part::of(part).name();
+                assert!(ns <= most, "drive {number}, {name}: {ns} of {most} ns, {of:?} {twin:?}");
+            }
+            (equal, all) = (equal + u64::from(of.parts == twin.parts), all + 1);
+        }
+        let sums = Op::ALL.map(|op| explainer.sums(op).requests);
+        assert_eq!(sums.iter().sum::<u64>(), explainer.slowest().len() as u64);
+    }
+    assert!(equal * 10 > all * 8 && equal < all, "{equal} of {all} are equal");
 }
 
 /// The same for more requests at once than the rings have places.
