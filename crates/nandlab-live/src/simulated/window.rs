@@ -39,22 +39,19 @@ impl Rounds {
 
     /// A request of so many units comes at the time `now` of the machine, which is the time `simulated` of the drive.
     pub(super) fn on_request(&mut self, now: Time, units: u64, simulated: Time, taps: &mut Taps) {
-        let mut end = self.began.saturating_add(ROUND);
+        let end = self.began.saturating_add(ROUND);
         if now >= end {
             let follows = now < end.saturating_add(ROUND);
             *self = Self { began: now, units: 0, is_busy: follows && self.units > UNITS_MAX };
-            end = now.saturating_add(EXPLAINED);
             taps.explain_from(simulated, true);
             if let Some(explainer) = taps.explainer_mut() {
                 explainer.accept(true);
             }
-        } else {
-            end = self.began.saturating_add(EXPLAINED);
         }
         self.units += units;
         self.is_busy |= self.units > UNITS_MAX;
         if self.is_busy
-            && now >= end
+            && now >= self.began.saturating_add(EXPLAINED)
             && taps.explains()
             && let Some(explainer) = taps.explainer_mut()
         {
