@@ -213,6 +213,7 @@ def test_a_snapshot_has_what_stat_and_state_say(served):
         assert hour[op]["max"] == pytest.approx(stat["latency_us"][op]["max"])
         assert hour[op]["p99"] == pytest.approx(stat["latency_us"][op]["p99"], rel=1 / 30)
     assert sum(hour["parts_ns"].values()) == sum(state["parts_ns"].values())
+    assert 0 < hour["explained"] == state["explained"] <= sum(hour[op]["count"] for op in ("read", "write"))
 
 
 @needs_qemu_io

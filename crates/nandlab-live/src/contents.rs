@@ -95,8 +95,8 @@ enum Store {
 /// Data of units by LPN and version.
 ///
 /// Memory: the data of versions that are not zeros, up to the limit, in steps of 8 MiB, unless it is in a file; 16 bytes for
-/// each of them, and 4 for a checksum in the file; 4 bytes for each LPN in the neighbourhood of one; and 8 bytes for each 1,024 LPNs of the drive. An operation
-/// on a version costs one step for each newer version of its LPN.
+/// each of them, and 4 for its checksum if it is in a file; 4 bytes for each LPN in the neighbourhood of one; and 8 bytes for
+/// each 1,024 LPNs of the drive. An operation on a version costs one step for each newer version of its LPN.
 #[derive(Debug)]
 pub struct Contents {
     unit_bytes: usize,

@@ -155,8 +155,6 @@ pub struct Snapshot {
     pub latency: [Bins; 2],
     /// What the requests that are explained have waited for, so far.
     pub parts: Parts,
-    /// The number of reads and writes among them.
-    pub explained: u64,
     /// The slowest requests since the last snapshot, slowest first.
     pub slowest: Vec<Explained>,
     /// The connections.

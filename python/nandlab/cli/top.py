@@ -111,6 +111,7 @@ def frame(before: Stat, now: Stat, took_s: float) -> RenderableType:
         total = sum(state["parts_ns"].values())
         for at, (part, ns) in enumerate(list(state["parts_ns"].items())[:_PARTS]):
             rows.add_row("" if at else "waited for", f"{words(part)} {units.share(ns / total)}")
+        rows.add_row("", f"({units.count(state['explained'])} reads and writes are explained)")
     if stat["failure"]:
         rows.add_row("failure", visible(stat["failure"]))
     return Group(head, *tables, rows)

@@ -149,10 +149,10 @@ impl History {
                 programmed.insert(cause.clone(), (sum + new).into());
             }
         }
-        let slc_written = ["/slc/cached", "/slc/direct"].map(|path| {
+        let since_before = |path: &str| {
             let now = number(&snapshot.state, path);
             (now - before.map_or(now, |before| number(&before.state, path))).max(0.0) as u64
-        });
+        };
         let mut parts = snapshot.parts;
         let old = before.map_or(snapshot.parts, |before| before.parts);
         parts.0.iter_mut().zip(old.0).for_each(|(new, old)| *new = new.saturating_sub(old));
@@ -163,12 +163,10 @@ impl History {
             took_s: snapshot.at.saturating_sub(since).seconds(),
             latency: snapshot.latency.clone(),
             programmed,
-            slc_written,
+            slc_written: ["/slc/cached", "/slc/direct"].map(since_before),
             slc_blocks: snapshot.state.pointer("/slc/blocks").and_then(Value::as_u64),
             parts,
-            explained: snapshot
-                .explained
-                .saturating_sub(before.map_or(snapshot.explained, |of| of.explained)),
+            explained: since_before("/explained"),
             slowest,
         }
     }
@@ -257,7 +255,9 @@ impl History {
                 words(Part::of(longest)),
             );
             found.push(("spike", text, Some(id)));
-        } else if is_spike(longest_ns) {
+        }
+        // Longer than each request that is explained.
+        if longest_ns > point.slowest.map_or(0, |(_, ns)| ns) && is_spike(longest_ns) {
             let text = format!(
                 "Latency spike: a {longest_op} took {:.2} ms. Requests were not explained at the time.",
                 longest_ns as f64 * 1e-6
@@ -499,6 +499,15 @@ mod tests {
             ["Latency spike: a write took 30.00 ms. Requests were not explained at the time."]
         );
         assert_eq!(history.events[1].explained, None);
+        // One beside a spike that is explained.
+        let mut both = requests(6, 200_000_000);
+        both.latency[0].add(400_000_000, 4096);
+        history.take(both);
+        let expected = [
+            "Latency spike: a read took 200.00 ms, most of it: erases for garbage collection.",
+            "Latency spike: a read took 400.00 ms. Requests were not explained at the time.",
+        ];
+        assert_eq!(texts(&history)[2..], expected);
     }
 
     #[test]

@@ -119,7 +119,7 @@ pub(super) fn metrics(history: &History) -> String {
             "",
             "Reads and writes that this server has explained: all of them, or under load those of a part of the time.",
         );
-        text.sample("explained_requests_total", "", last.explained as f64);
+        text.sample("explained_requests_total", "", number(state, "/explained"));
         text.family("dies", "gauge", "", "Dies by what they do.");
         text.each("dies", "state", state, "/dies");
         text.family("superblocks", "gauge", "", "Superblocks by state.");

@@ -201,7 +201,7 @@ impl Simulated {
         };
         let taps = Taps::default().with(Data::new(units, contents));
         let taps = match options.explain {
-            Some(slowest @ 1..) => taps.explaining(Explainer::live(slowest)),
+            Some(slowest @ 1..) => taps.explaining(Explainer::live(slowest, geometry.dies)),
             _ => taps,
         };
         let mut drive = Box::new(Drive::with_probe(spec, taps));

@@ -12,13 +12,14 @@ use nandlab_base::base::units::{Span, Time};
 use serde_json::{Map, Value, json};
 
 /// The stretch of the machine's time in which requests are counted.
-const ROUND: Span = Span::from_ns(100_000_000);
-/// If all requests of a round have at most this many units, all of them are explained: 20,000 units a second.
-const UNITS_MAX: u64 = 2_000;
-/// Otherwise those that come in the first part of the round.
-const EXPLAINED: Span = Span::from_ns(20_000_000);
+const ROUND: Span = Span::from_ns(1_000_000_000);
+/// If all requests of a round have at most this many units, all of them are explained.
+const UNITS_MAX: u64 = 20_000;
+/// Otherwise those that come in the first part of the round. It is long beside the operations that the explainer does not
+/// know when it wakes, also where the drive's time passes more slowly than that of the machine.
+const EXPLAINED: Span = Span::from_ns(200_000_000);
 /// How long into the round these are followed, if some do not complete.
-const FOLLOWED: Span = Span::from_ns(40_000_000);
+const FOLLOWED: Span = Span::from_ns(400_000_000);
 
 /// Which requests the window explains. To explain requests costs processor time with each operation of the drive, so
 /// under load the explainer rests for most of the time.
@@ -43,7 +44,7 @@ impl Rounds {
         if now >= end {
             let follows = now < end.saturating_add(ROUND);
             *self = Self { began: now, units: 0, is_busy: follows && self.units > UNITS_MAX };
-            taps.explain_from(simulated, true);
+            taps.wake_explainer(simulated);
             if let Some(explainer) = taps.explainer_mut() {
                 explainer.accept(true);
             }
@@ -57,7 +58,7 @@ impl Rounds {
         {
             explainer.accept(false);
             if explainer.outstanding() == 0 || now >= self.began.saturating_add(FOLLOWED) {
-                taps.explain_from(simulated, false);
+                taps.rest_explainer();
             }
         }
     }
@@ -98,13 +99,10 @@ impl Simulated {
         }
         if let Some(explainer) = self.drive.probe_mut().explainer_mut() {
             snapshot.slowest = explainer.take_slowest();
-            (snapshot.parts, snapshot.explained) = Default::default();
+            snapshot.parts = Default::default();
             for op in Op::ALL {
-                let of = explainer.sums(op);
-                snapshot.parts.0.iter_mut().zip(of.parts.0).for_each(|(sum, ns)| *sum += ns);
-                if let Op::Read | Op::Write = op {
-                    snapshot.explained += of.requests;
-                }
+                let parts = &explainer.sums(op).parts;
+                snapshot.parts.0.iter_mut().zip(parts.0).for_each(|(sum, ns)| *sum += ns);
             }
         }
     }
@@ -229,6 +227,9 @@ impl Simulated {
                 "programs": stats.suspensions.programs,
                 "erases": stats.suspensions.erases,
             },
+            "explained": drive.probe().explainer().map(|of| {
+                [Op::Read, Op::Write].map(|op| of.sums(op).requests).iter().sum::<u64>()
+            }),
             "parts_ns": drive.probe().explainer().map(Explainer::parts_json),
             "losses": { "covered": losses[0], "acknowledged": losses[1], "in_flight": losses[2] },
         })
@@ -242,16 +243,17 @@ mod tests {
     use nandlab::host::Request;
     use nandlab::probe::Probe;
 
-    const MS: u64 = 1_000_000;
+    /// A hundredth of a second in ns: a round has a hundred of them.
+    const STEP: u64 = 10_000_000;
 
-    /// A server to which a request of `units` units comes each millisecond from `from` to `to`, in ms. Returns the times at
-    /// which requests are accepted, and those at which the explainer is awake.
+    /// A server to which a request of `units` units comes at each step from `from` to `to`. Returns the steps at which
+    /// requests are accepted, and those at which the explainer is awake.
     fn explained(rounds: &mut Rounds, taps: &mut Taps, from: u64, to: u64, units: u64) -> [Vec<u64>; 2] {
         let mut found = [const { Vec::new() }; 2];
-        for ms in from..to {
-            rounds.on_request(Time::from_ns(ms * MS), units, Time::START, taps);
+        for step in from..to {
+            rounds.on_request(Time::from_ns(step * STEP), units, Time::START, taps);
             let is = [taps.explainer().is_some_and(Explainer::accepts) && taps.explains(), taps.explains()];
-            found.iter_mut().zip(is).filter(|(_, is)| *is).for_each(|(times, _)| times.push(ms));
+            found.iter_mut().zip(is).filter(|(_, is)| *is).for_each(|(steps, _)| steps.push(step));
         }
         found
     }
@@ -264,39 +266,39 @@ mod tests {
     fn all_requests_of_a_light_load_are_explained() {
         let (mut rounds, mut taps) = (Rounds::new(), taps());
         let all: Vec<u64> = (0..1000).collect();
-        // 2,000 units in 100 ms.
-        assert_eq!(explained(&mut rounds, &mut taps, 0, 1000, 20), [all.clone(), all]);
+        // 20,000 units a second.
+        assert_eq!(explained(&mut rounds, &mut taps, 0, 1000, 200), [all.clone(), all]);
     }
 
     #[test]
     fn under_load_those_of_a_fifth_of_the_time_are_explained() {
         let (mut rounds, mut taps) = (Rounds::new(), taps());
-        // The load is known after 2,000 units of the first round.
+        // The load is known after 20,000 units of the first round.
         let first: Vec<u64> = (0..95).collect();
         let fifth: Vec<u64> = (0..20).collect();
-        assert_eq!(explained(&mut rounds, &mut taps, 0, 100, 21), [first.clone(), first]);
+        assert_eq!(explained(&mut rounds, &mut taps, 0, 100, 210), [first.clone(), first]);
         for round in 1..4 {
-            let of_round: Vec<u64> = fifth.iter().map(|ms| round * 100 + ms).collect();
-            let found = explained(&mut rounds, &mut taps, round * 100, round * 100 + 100, 21);
+            let of_round: Vec<u64> = fifth.iter().map(|step| round * 100 + step).collect();
+            let found = explained(&mut rounds, &mut taps, round * 100, round * 100 + 100, 210);
             assert_eq!(found, [of_round.clone(), of_round]);
         }
         // A round after a pause is not busy before its own units say so.
         let after: Vec<u64> = (1000..1095).collect();
-        assert_eq!(explained(&mut rounds, &mut taps, 1000, 1100, 21), [after.clone(), after]);
+        assert_eq!(explained(&mut rounds, &mut taps, 1000, 1100, 210), [after.clone(), after]);
     }
 
-    /// A request that does not complete keeps the explainer awake for another 20 ms.
+    /// A request that does not complete keeps the explainer awake for another 200 ms.
     #[test]
     fn requests_that_are_explained_are_followed_to_their_end() {
         let (mut rounds, mut taps) = (Rounds::new(), taps());
-        explained(&mut rounds, &mut taps, 0, 100, 100);
+        explained(&mut rounds, &mut taps, 0, 100, 1000);
         for is_left in [true, false] {
             let from = if is_left { 100 } else { 200 };
-            rounds.on_request(Time::from_ns(from * MS), 1, Time::START, &mut taps);
+            rounds.on_request(Time::from_ns(from * STEP), 1, Time::START, &mut taps);
             if is_left {
                 taps.on_submitted(RequestId(0), 7, &Request::read(0, 4096), 0);
             }
-            let [accepted, awake] = explained(&mut rounds, &mut taps, from, from + 100, 100);
+            let [accepted, awake] = explained(&mut rounds, &mut taps, from, from + 100, 1000);
             assert_eq!((accepted.len(), awake.len()), (20, if is_left { 40 } else { 20 }));
         }
     }

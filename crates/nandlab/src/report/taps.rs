@@ -65,13 +65,16 @@ impl Taps {
         self
     }
 
-    /// Tells the explainer of events from `now` on, or no more of them. An explainer that rests costs an event nothing.
-    pub fn explain_from(&mut self, now: Time, explains: bool) {
-        if explains && let Some(mut explainer) = self.resting.take() {
+    /// Tells the explainer of no more events: while it rests, an event costs nothing more than without an explainer.
+    pub fn rest_explainer(&mut self) {
+        self.resting = self.explainer.take().or(self.resting.take());
+    }
+
+    /// Tells an explainer that rests of events again, from `now` on.
+    pub fn wake_explainer(&mut self, now: Time) {
+        if let Some(mut explainer) = self.resting.take() {
             explainer.wake(now);
             self.explainer = Some(explainer);
-        } else if !explains && self.explainer.is_some() {
-            self.resting = self.explainer.take();
         }
     }
 

@@ -9,8 +9,13 @@ use std::ops::{Index, IndexMut};
 
 /// The length of the rings of operations and of holds in a run. It is a power of two.
 pub(super) const RING: usize = 1 << 13;
-/// The same in a live drive: rings that fit the processor's cache halve the time that explaining takes.
-pub(super) const RING_LIVE: usize = 1 << 11;
+/// The shortest in a live drive: rings that fit the processor's cache halve the time that explaining takes.
+const RING_LIVE: usize = 1 << 11;
+
+/// The length of the rings in a live drive. The more dies, the more operations begin while a write waits.
+pub(super) fn ring_live(dies: u32) -> usize {
+    (dies as usize * 256).next_power_of_two().clamp(RING_LIVE, RING)
+}
 
 /// What the drive acts upon: the end of an operation, by number, or one of the constants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -228,6 +233,10 @@ pub(super) struct Log {
     operations: Ring<Operation>,
     /// Number of operations so far.
     begun: u64,
+    /// Since when events are followed again, and the order of the first transaction that was queued since; 0 if they were
+    /// always followed, `u64::MAX` before the first transaction.
+    woken: Time,
+    first_order: u64,
     /// By place of the order of a transaction in a ring, the number of its operation.
     of_order: Ring<u64>,
     holds: Ring<Hold>,
@@ -291,6 +300,8 @@ impl Log {
             trigger: Trigger::UNKNOWN,
             operations: Ring::new(length, Operation::NONE),
             begun: 0,
+            woken: Time::START,
+            first_order: 0,
             of_order: Ring::new(length, u64::MAX),
             holds: Ring::new(length, Hold::NONE),
             sums: Ring::new(length, [0; HELD]),
@@ -430,6 +441,8 @@ impl Log {
         (of.kind, of.cause, of.tries, of.seen) = (Some(t.kind), t.cause, t.tries, 0);
         if t.tries > 0 {
             self.retry(now, number, t);
+        } else if self.first_order == u64::MAX {
+            self.first_order = t.order;
         }
         self.of_order[t.order] = number;
     }
@@ -518,8 +531,15 @@ impl Log {
     #[inline(never)]
     pub(super) fn issue_any(&mut self, now: Time, id: DieId, t: &Transaction, request: u64) {
         let before = self.station(id).last;
-        let of_die = if id == t.die { before } else { self.whole(id, t.die) };
+        let of_die = if id == t.die {
+            before
+        } else {
+            let of_die = self.whole(id, t.die);
+            self.end_other(now, t.die);
+            of_die
+        };
         let number = self.held;
+        self.note_early(t, request);
         let (operation, request) = match self.of_order(t.order) {
             Some(operation) => {
                 operation.hold = number;
@@ -534,6 +554,20 @@ impl Log {
         let station = &mut self.stations[id.index()];
         station.first = operation;
         station.others.clear();
+    }
+
+    /// Notes an operation that was queued before events were followed. Requests that are explained have begun later, so that
+    /// the time at which it was queued does not matter.
+    fn note_early(&mut self, t: &Transaction, request: u64) {
+        if t.order >= self.first_order || self.of_order(t.order).is_some() {
+            return;
+        }
+        let (number, order, queued) = (self.begun, t.order, self.woken.ns());
+        self.begun += 1;
+        let (die, lpn, kind, cause, tries) = (t.die.0, t.lpn.0, Some(t.kind), t.cause, t.tries);
+        self.operations[number] =
+            Operation { number, order, queued, request, die, lpn, kind, cause, tries, ..Operation::NONE };
+        self.of_order[order] = number;
     }
 
     /// Notes that a station is one of planes of this die, and returns the last hold of the die.
@@ -553,6 +587,7 @@ impl Log {
     pub(super) fn join(&mut self, now: Time, id: DieId, t: &Transaction) {
         let last = self.station(id).last;
         let before = self.hold_before(last).map_or(0, |hold| hold.before);
+        self.note_early(t, NOBODY);
         let number = self.of_order(t.order).map(|operation| {
             operation.issue(now, id, [before; 2]);
             operation.hold = u64::MAX;
@@ -687,12 +722,24 @@ impl Log {
     /// else, until an operation is issued on it.
     pub(super) fn wake(&mut self, now: Time) {
         self.trigger = Trigger::UNKNOWN;
+        (self.woken, self.first_order) = (now, u64::MAX);
         for id in (0..self.stations.len() as u32).map(DieId) {
             let station = self.station(id);
             station.first = NOBODY;
             station.others.clear();
             station.suspended.clear();
             self.hold_by_other(now, id);
+        }
+    }
+
+    /// An operation is issued on a die or on planes of it: what is not known does not hold the other one any more.
+    #[cold]
+    #[inline(never)]
+    fn end_other(&mut self, now: Time, id: DieId) {
+        let Some(number) = self.stations[id.index()].last.checked_sub(1) else { return };
+        let hold = &mut self.holds[number];
+        if hold.number == number && hold.part == Own::Other as u8 {
+            hold.end = hold.end.min(now.ns());
         }
     }
 

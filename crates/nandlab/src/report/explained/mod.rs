@@ -204,10 +204,11 @@ impl Explainer {
         Self::with_rings(slowest, log::RING)
     }
 
-    /// The same for a live drive. It remembers fewer operations, which takes less processor time: what came more than 2,048
-    /// operations before the end of a request is `other`.
-    pub fn live(slowest: u32) -> Self {
-        Self::with_rings(slowest, log::RING_LIVE)
+    /// The same for a live drive with so many dies. It remembers fewer operations, which takes less processor time: what
+    /// came more than 2,048 operations before the end of a request is `other`, with more than 8 dies more than 256 times
+    /// their number, at most 8,192.
+    pub fn live(slowest: u32, dies: u32) -> Self {
+        Self::with_rings(slowest, log::ring_live(dies))
     }
 
     fn with_rings(slowest: u32, length: usize) -> Self {
@@ -244,7 +245,7 @@ impl Explainer {
 
     /// Follows events again, after some that it has not been told of. What the operations under way do is not known, so a
     /// wait for one of them is `other`.
-    pub fn wake(&mut self, now: Time) {
+    pub(super) fn wake(&mut self, now: Time) {
         self.forget();
         self.log.wake(now);
     }

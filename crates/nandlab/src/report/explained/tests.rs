@@ -178,10 +178,10 @@ fn an_explainer_that_has_rested_does_not_know_what_came_before() {
         play_with(&mut drive, 7, 3000, |drive, number| {
             let (now, taps) = (drive.now(), drive.probe_mut());
             match number % 60 {
-                0 => taps.explain_from(now, true),
+                0 => taps.wake_explainer(now),
                 45 => {
                     abandoned += taps.explainer().expect("it is there").outstanding();
-                    taps.explain_from(now, false);
+                    taps.rest_explainer();
                 }
                 _ => {}
             }
@@ -190,10 +190,10 @@ fn an_explainer_that_has_rested_does_not_know_what_came_before() {
             let (accepts, outstanding) = (explainer.accepts(), explainer.outstanding());
             accepted += u64::from(accepts);
             if !accepts && outstanding == 0 {
-                taps.explain_from(now, false);
+                taps.rest_explainer();
             }
         });
-        drive.probe_mut().explain_from(Time::START, false);
+        drive.probe_mut().rest_explainer();
         let explainer = drive.probe().explainer().expect("it is there");
         let slowest = explainer.slowest();
         // Requests that fail, such as reads that cannot be decoded, are in neither list.
@@ -217,6 +217,62 @@ fn an_explainer_that_has_rested_does_not_know_what_came_before() {
         assert_eq!(sums.iter().sum::<u64>(), explainer.slowest().len() as u64);
     }
     assert!(equal * 10 > all * 8 && equal < all, "{equal} of {all} are equal");
+}
+
+/// What an explainer that has rested does not know is over after a while: then it finds the same as one that never rests.
+#[test]
+fn an_explainer_that_has_rested_soon_knows_all() {
+    for (number, (of_drive, rest, _)) in DRIVES.iter().enumerate() {
+        let spec = load(of_drive, rest);
+        let mut watched = explained(&spec);
+        play(&mut watched, 7, 3000);
+        let whole: HashMap<u64, &Explained> =
+            watched.probe().slowest().into_iter().map(|of| (of.id, of)).collect();
+        let mut drive = Drive::with_probe(&spec, Taps::default().explaining(Explainer::new(1_000_000)));
+        play_with(&mut drive, 7, 3000, |drive, number| {
+            let now = drive.now();
+            match number {
+                100 => drive.probe_mut().rest_explainer(),
+                500 => drive.probe_mut().wake_explainer(now),
+                1000 => _ = drive.probe_mut().explainer_mut().map(Explainer::take_slowest),
+                _ => {}
+            }
+        });
+        let explainer = drive.probe().explainer().expect("it is there");
+        let later: Vec<&Explained> = explainer.slowest().into_iter().filter(|of| of.id >= 1000).collect();
+        assert!(later.len() > 1500, "drive {number}: {}", later.len());
+        for of in later {
+            assert_eq!(of, whole[&of.id], "drive {number}");
+        }
+    }
+}
+
+/// Where planes read at their own times, reads alone end what is not known of the whole die.
+#[test]
+fn reads_of_planes_do_not_wait_for_what_an_explainer_did_not_see() {
+    let (of_drive, rest, _) = DRIVES[3];
+    let mut drive =
+        Drive::with_probe(&load(of_drive, rest), Taps::default().explaining(Explainer::new(1_000)));
+    let play = |drive: &mut Drive<Taps>, op| {
+        for unit in 0..u64::from(drive.geometry().logical_units) {
+            drive.submit(&Request::new(op, unit * 4096, 4096).at(drive.now())).expect("the request fits");
+        }
+        drive.run_until_idle(IDLE_LIMIT).expect("the drive comes to rest");
+        drive.probe_mut().explainer_mut().map(Explainer::take_slowest).unwrap_or_default()
+    };
+    play(&mut drive, Op::Write);
+    let whole = play(&mut drive, Op::Read);
+    let now = drive.now();
+    drive.probe_mut().rest_explainer();
+    drive.probe_mut().wake_explainer(now);
+    play(&mut drive, Op::Read);
+    let parts = [whole, play(&mut drive, Op::Read)].map(|all| {
+        let mut sum = Parts::default();
+        all.iter().for_each(|of| sum.add_all(&of.parts));
+        sum
+    });
+    assert!(parts[0].sum_ns() > 0 && parts[0].ns(Part::Own(Own::Other)) == 0);
+    assert_eq!(parts[1].ns(Part::Own(Own::Other)), 0, "{:?}", parts[1]);
 }
 
 /// The same for more requests at once than the rings have places.
