@@ -204,7 +204,7 @@ def test_expressions_select_metrics_by_number():
     assert Expression.parse("at(ecc.levels, 2)").names == ("ecc.levels.*",)
     handles = {"placement.handles.0.waf": 1.5, "placement.handles.1.waf": 1.25, "placement.handles.1.erases": 7}
     assert Expression.parse("at(placement.handles, 1, waf)").value(handles) == 1.25
-    assert Expression.parse("at(placement.handles, 2, waf)").value(handles) == 0
+    assert Expression.parse("at(placement.handles, 2, waf)").value(handles) is None
     assert Expression.parse("total(ecc.tries)").value(values) is None
     nth = Expression.parse("at(ecc.levels, nth + 1)")
     assert nth.names == ("ecc.levels.*", "nth")

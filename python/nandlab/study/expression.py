@@ -238,6 +238,10 @@ def _sum(values: Mapping[str, Any], name: str, which: float | None, inner: str) 
         raise _Undefined
     if which is not None and not which.is_integer():
         raise _Undefined
-    entry = "" if which is None else f"{int(which)}.{inner}" if inner else str(int(which))
-    kept = [numbered.get(entry, 0)] if entry else numbered.values()
+    if inner and which is not None:
+        value = numbered.get(f"{int(which)}.{inner}")
+        if not isinstance(value, (int, float)):
+            raise _Undefined  # as the WAF of a handle without writes
+        return float(value)
+    kept = numbered.values() if which is None else [numbered.get(str(int(which)), 0)]
     return math.fsum(value for value in kept if isinstance(value, (int, float)))
