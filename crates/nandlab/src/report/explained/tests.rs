@@ -161,6 +161,15 @@ fn the_sums_do_not_depend_on_how_many_requests_are_followed() {
     }
 }
 
+/// By id what an explainer that never rests finds for each of 3,000 requests, and a drive for the same requests with an
+/// explainer that can rest.
+fn with_twin(spec: &spec::Spec) -> (HashMap<u64, Explained>, Drive<Taps>) {
+    let mut watched = explained(spec);
+    play(&mut watched, 7, 3000);
+    let whole = watched.probe_mut().take_slowest().into_iter().map(|of| (of.id, of)).collect();
+    (whole, Drive::with_probe(spec, Taps::default().explaining(Explainer::new(1_000_000))))
+}
+
 /// An explainer that rests now and then finds for each request that it explains what one that never rests finds, except
 /// that what it has not seen is `other`.
 #[test]
@@ -168,12 +177,7 @@ fn an_explainer_that_has_rested_does_not_know_what_came_before() {
     let other = Part::Own(Own::Other).index();
     let (mut equal, mut all) = (0, 0);
     for (number, (of_drive, rest, _)) in DRIVES.iter().enumerate() {
-        let spec = load(of_drive, rest);
-        let mut watched = explained(&spec);
-        play(&mut watched, 7, 3000);
-        let whole: HashMap<u64, &Explained> =
-            watched.probe().slowest().into_iter().map(|of| (of.id, of)).collect();
-        let mut drive = Drive::with_probe(&spec, Taps::default().explaining(Explainer::new(1_000_000)));
+        let (whole, mut drive) = with_twin(&load(of_drive, rest));
         let (mut accepted, mut abandoned) = (0, 0);
         play_with(&mut drive, 7, 3000, |drive, number| {
             let (now, taps) = (drive.now(), drive.probe_mut());
@@ -201,7 +205,7 @@ fn an_explainer_that_has_rested_does_not_know_what_came_before() {
         let failed_max = 3000 - whole.len() as u64;
         assert!(accepted > 1200 && failed <= failed_max, "drive {number}: {failed} of {accepted}");
         for of in slowest {
-            let twin = whole[&of.id];
+            let twin = &whole[&of.id];
             assert_eq!((of.latency_ns, of.parts.sum_ns()), (twin.latency_ns, twin.latency_ns));
             // If only the second of two operations that run together is known, it counts as the first: its suspensions
             // are then seen, which those of a second operation are not.
@@ -223,12 +227,7 @@ fn an_explainer_that_has_rested_does_not_know_what_came_before() {
 #[test]
 fn an_explainer_that_has_rested_soon_knows_all() {
     for (number, (of_drive, rest, _)) in DRIVES.iter().enumerate() {
-        let spec = load(of_drive, rest);
-        let mut watched = explained(&spec);
-        play(&mut watched, 7, 3000);
-        let whole: HashMap<u64, &Explained> =
-            watched.probe().slowest().into_iter().map(|of| (of.id, of)).collect();
-        let mut drive = Drive::with_probe(&spec, Taps::default().explaining(Explainer::new(1_000_000)));
+        let (whole, mut drive) = with_twin(&load(of_drive, rest));
         play_with(&mut drive, 7, 3000, |drive, number| {
             let now = drive.now();
             match number {
@@ -242,7 +241,7 @@ fn an_explainer_that_has_rested_soon_knows_all() {
         let later: Vec<&Explained> = explainer.slowest().into_iter().filter(|of| of.id >= 1000).collect();
         assert!(later.len() > 1500, "drive {number}: {}", later.len());
         for of in later {
-            assert_eq!(of, whole[&of.id], "drive {number}");
+            assert_eq!(of, &whole[&of.id], "drive {number}");
         }
     }
 }
