@@ -2238,10 +2238,31 @@ fn the_open_blocks_of_handles_count_in_the_room_of_a_plane() {
         let errors = says(&drive(24, placement));
         assert!(errors.contains(names), "{errors}");
         let remedy = errors.split("drive.blocks_per_plane = ").nth(1).expect("the remedy names blocks");
-        let blocks: u32 = remedy.split_whitespace().next().unwrap().parse().unwrap();
+        let blocks: u32 = remedy.split([',', '\n']).next().unwrap().parse().unwrap();
         load_with(&drive(blocks, placement), &[]).expect("so many blocks are enough");
         assert!(says(&drive(blocks - 1, placement)).contains(names));
     }
+}
+
+/// A lack of room on a drive whose geometry has its defaults is an error of the line with the mechanism that needs room.
+#[test]
+fn room_is_an_error_of_the_mechanism_on_a_drive_of_defaults() {
+    let with_handles = says("# a drive\nplacement.handles = 16\n");
+    assert!(
+        with_handles.starts_with("run.toml:2: placement.handles: a plane has 16.7 blocks"),
+        "{with_handles}"
+    );
+    assert!(with_handles.contains(", or fewer placement.handles"), "{with_handles}");
+}
+
+/// The room for an emergency flush is divided by the reclaim groups: more of them than dies are an error of their own.
+#[test]
+fn more_reclaim_groups_than_dies_are_an_error_of_their_own() {
+    let errors = says("placement.groups = 33\ncapacitor.capacitance = 1\n");
+    assert!(
+        errors.starts_with("run.toml:1: placement.groups: 16 dies are not 33 reclaim groups"),
+        "{errors}"
+    );
 }
 
 #[test]

@@ -137,6 +137,9 @@ fn units_fit(check: &mut Check<'_>) -> Option<Capacity> {
     let slc_units = units_per_superblock / pages_per_block.max(1) * slc_rows;
     let flushes_in_slc_mode = check.is("capacitor.flush_mode", "slc");
     let placement = super::placement::section(check)?;
+    if !lanes.is_multiple_of(placement.groups.into()) {
+        return None; // An error of `placement.groups`.
+    }
     let slc = crate::slc::spec::fixed_of(check, lanes, slc_units, unit_bytes);
     let settings = StreamSettings { slc, ..StreamSettings::of_check(check, unit_bytes as u32)? };
     let mut capacity = Capacity {
@@ -232,6 +235,16 @@ fn reserve(check: &mut Check<'_>, c: &Capacity) {
     }
     // The keys of mechanisms that need superblocks.
     let needs_superblocks = |name: &str| needs.of(name).open + needs.of(name).free > 0;
+    if needs_superblocks("host") {
+        keys.push("placement.handles");
+        remedy += ", or fewer placement.handles";
+    }
+    if needs_superblocks("streams") {
+        keys.push("ftl.streams");
+    }
+    if needs_superblocks("wear") {
+        keys.push("ftl.wear_levelling");
+    }
     if needs_superblocks("mapping") {
         keys.push("ftl.map");
     }
