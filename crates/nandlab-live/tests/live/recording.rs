@@ -232,7 +232,7 @@ pub(crate) fn all_bytes(drive: &mut Simulated) -> Vec<Outcome> {
 #[test]
 fn flushed_data_outlives_a_killed_server() {
     // Planar MLC without a capacitor loses flushed pages to torn programs.
-    for sets in &KINDS[..KINDS.len() - 1] {
+    for sets in KINDS.iter().filter(|sets| !sets.contains(&"drive.cell=mlc")) {
         let place = Place::new();
         let mut first = recording(sets, &options(MAX), &place.recorded());
         // By flush: bytes of the file when its reply could leave, and the number of the newest write of each LPN before it.
