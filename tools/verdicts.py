@@ -84,7 +84,7 @@ def reported(claim: Mapping[str, Any]) -> str:
         return f"{claim['direction']} {number(claim.get('baseline'))} in most workloads"
     if "reported" not in claim:
         return f"{claim.get('direction', '')} {number(claim.get('baseline'))}".strip()
-    tolerance = f" \u00b1 {claim['tolerance']:.2g}" if claim.get("tolerance") else ""
+    tolerance = f" \u00b1 {claim['tolerance']:.3g}" if claim.get("tolerance") else ""
     return number(claim["reported"]) + tolerance
 
 
