@@ -57,7 +57,7 @@ def test_the_table_has_every_claim_with_its_verdict(small, tmp_path):
     verdicts.main(["keep", str(tmp_path / "out")])
     text = (small / "README.md").read_text()
     assert text.startswith("# S\n\n<!-- verdicts: study.toml -->\n\n| claim |") and text.endswith("-->\n\nText.\n")
-    assert "| W \\| one | 2.1 \u00b1 0.53 | 2 | reproduced | Fig. 1 |" in text
+    assert "| W \\| one | 2.1 \u00b1 0.525 | 2 | reproduced | Fig. 1 |" in text
     assert "| W two | 3 \u00b1 0.75 | 2 | not reproduced: half of 2 | Fig. 2 |" in text
     assert verdicts.faults(small) == []
     # Writing again changes nothing.
