@@ -12,6 +12,7 @@ same. If a part has no text or value, the identity is a new one in each process,
 from __future__ import annotations
 
 import builtins
+import difflib
 import dis
 import hashlib
 import importlib.metadata
@@ -50,6 +51,18 @@ _NEEDED = {
     "cache.sync": (),
     "migration.policy": ("copies_back",),
     "ftl.map.demand.eviction": ("evict",),
+}
+
+
+#: By slot, the methods that are called with the events of the drive; `on_events` takes them in batches.
+_HOOKS = {
+    "ftl.streams": ("on_events", "on_written", "on_opened", "on_erased"),
+    "gc.victim": ("on_events", "on_closed"),
+    "ecc.start": ("on_events", "on_decoded", "on_erased"),
+    "cache.eviction": ("on_events", "on_insert", "on_hit", "on_remove"),
+    "cache.sync": (),
+    "migration.policy": (),
+    "ftl.map.demand.eviction": ("on_events", "on_insert", "on_hit", "on_level"),
 }
 
 
@@ -96,6 +109,7 @@ def policy(
             for method in _NEEDED.get(slot, ()):
                 if not callable(getattr(cls, method, None)):
                     raise ValueError(f"a policy of {slot} needs the method {method}")
+            _check_hooks(cls, slot)
         except ValueError as error:
             raise ValueError(f"{place[0]}:{place[1]}: {cls.__name__}: {error}") from None
         _core.declare_policy(declared)
@@ -127,6 +141,18 @@ def refresh(text: str, sets: Iterable[str]) -> None:
         slot, name, about, params, cls, before, place, copies = policy.arguments
         if identity != before:
             _core.declare_policy(_core.Policy(slot, name, about, params, cls, identity, place, copies))
+
+
+def _check_hooks(cls: type, slot: str) -> None:
+    """Raise `ValueError` for a method with the name of a hook that the slot does not have: it would never be called."""
+    hooks = _HOOKS.get(slot, ())
+    for method in dir(cls):
+        if method.startswith("on_") and method not in hooks:
+            near = difflib.get_close_matches(method, hooks, 1)
+            mean = f"did you mean {near[0]}? " if near else ""
+            there = f"hooks of the slot: {', '.join(hooks)}" if hooks else "the slot has no hooks"
+            text = f"a policy of {slot} has no hook {method}"
+            raise ValueError(f"{text}\n  remedy: {mean}{there}; a method of your own needs another name")
 
 
 def _place(cls: type) -> tuple[str, int]:
@@ -370,7 +396,8 @@ def _import_error(path: Path, error: Exception) -> str:
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path.resolve())]
     line = frames[-1].lineno if frames else getattr(error, "lineno", None)
     where = f"{path}:{line}" if line else str(path)
-    return f"{where}: {type(error).__name__}: {error}\n  remedy: correct the file"
+    text = f"{where}: {type(error).__name__}: {error}"
+    return text if "\n  remedy: " in text else f"{text}\n  remedy: correct the file"
 
 
 def packed(policies: list[_core.Policy]) -> bytes | None:

@@ -212,6 +212,9 @@ def _options(
 ) -> dict[str, Any]:
     if format is not None and columns is not None:
         raise OutputError("name either a format or the columns, not both")
+    for name, number in (("requests", requests), ("logical bytes", logical_bytes), ("seed", seed)):
+        if number is not None and not 0 <= number < 2**63:
+            raise OutputError(f"{name}: {number} is out of range\n  remedy: a whole number from 0 to 2^63 - 1")
     given = {
         "profile": profile,
         "format": format,

@@ -3,6 +3,7 @@
 import io
 import json
 
+import nandlab
 import pytest
 from study_lab import BASE, command, refusal
 
@@ -20,8 +21,6 @@ arrival = %s
 
 
 def notes(read_fraction, arrival, more="", sets=()):
-    import nandlab
-
     return list(nandlab.run(SPEC % (read_fraction, arrival) + more, sets=sets).summary.notes)
 
 
@@ -251,6 +250,23 @@ NEVER |= {
         {"ftl.buffer": "64KiB", "drive.page_size": "16KiB", "ftl.mapping_unit": "4KiB"},
     ),
 }
+
+
+def test_an_over_provisioning_in_per_cent_is_noticed():
+    found = {note.code: note for note in notes(0.5, CLOSED, "", {"drive.op": 28})}
+    assert found["op-large"].severity == "info"
+    assert "If 28 per cent are meant: drive.op = 0.28." in found["op-large"].text
+    assert "op-large" not in [note.code for note in notes(0.5, CLOSED, FULL)]
+
+
+def test_a_stopped_run_is_not_told_to_repeat():
+    # Five rounds are more than two million requests, and the run is stopped at the first look after its beginning.
+    sets = {"workload.synthetic.requests": 100_000_000, "drive.blocks_per_plane": 2048, "drive.pages_per_block": 256}
+    spec = nandlab.load(SPEC % (0.0, CLOSED) + FULL, sets=sets)
+    stopped = nandlab.run(spec, progress=lambda progress: progress.requests == 0)
+    assert not stopped.complete
+    (text,) = (note.text for note in stopped.summary.notes if note.code in ("too-short", "no-gc"))
+    assert "the run was stopped before its end" in text and "repeat" not in text
 
 
 @pytest.mark.parametrize("code", NEVER)

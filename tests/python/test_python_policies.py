@@ -278,6 +278,16 @@ def test_an_answer_that_cannot_be_ends_the_run(answer, text):
     assert f"test_python_policies.py:{line}: " in str(error.value) and text in str(error.value)
 
 
+def test_a_policy_that_picks_nothing_ends_the_run_with_its_name():
+    class PicksNothing:
+        def pick(self, lane):
+            return None
+
+    with pytest.raises(nandlab.RunError, match=r"selects none of the [0-9]+ full superblocks that have") as error:
+        run_with(PicksNothing)
+    assert "fault in nandlab" not in str(error.value) and "correct the policy" in str(error.value)
+
+
 def test_a_pick_that_is_not_full_ends_the_run():
     class PicksOpen:
         def pick(self, lane):
@@ -572,6 +582,8 @@ def test_a_policy_of_start_levels_needs_read_levels():
     [
         ("gc.victims", {}, 'no slot "gc.victims" takes policies in Python'),
         ("gc.victim", {}, "a policy of gc.victim needs the method pick"),
+        ("gc.victim", {"pick": greedy, "on_close": greedy}, "has no hook on_close\n  remedy: did you mean on_closed?"),
+        ("cache.sync", {"on_hit": greedy}, "has no hook on_hit\n  remedy: the slot has no hooks"),
         ("gc.victim", {"pick": greedy, "name": "greedy"}, 'has a built-in policy "greedy"'),
         ("gc.victim", {"pick": greedy, "name": "No Name"}, "is no name of a policy"),
         ("gc.victim", {"pick": greedy, "k": nandlab.param(1, low=0, high=2, help="k")}, "needs the annotation"),
@@ -771,6 +783,13 @@ def test_the_command_shows_the_exception_of_a_policy(lab, command):
     assert ran.returncode == 2
     assert 'mine.py", line 20, in pick' in ran.stderr and "KeyError: 'gone'" in ran.stderr
     assert "in the policy mine of gc.victim" in ran.stderr and "bug in nandlab" not in ran.stderr
+
+
+def test_a_policy_that_exits_is_a_policy_that_failed(lab, command):
+    (lab / "mine.py").write_text(FILE.replace("assert SHAPE", "raise SystemExit(0)"))
+    ran = command("run", "s.toml", "--policy", "mine.py")
+    assert ran.returncode == 2
+    assert "SystemExit: 0" in ran.stderr and "the policy mine has raised this exception" in ran.stderr
 
 
 def test_a_live_drive_takes_no_policy_in_python(lab, command):

@@ -63,3 +63,11 @@ def test_options_without_effect_are_refused(command, traces):
         refused(command("spec", "check", "run.toml", cwd=traces), "workload.time_unit", "has no effect", "mqsim")
     (traces / "run.toml").write_text("[workload]\ntrace = 'msr'\nformat = { columns = 'time_ms, lba, size, op' }\n")
     refused(command("spec", "check", "run.toml", cwd=traces), "workload.format", "lba has no unit", "lba*512")
+
+
+@pytest.mark.parametrize("option", ["--seed", "--requests", "--logical-bytes"])
+@pytest.mark.parametrize("number", ["-1", "99999999999999999999999"])
+def test_a_number_out_of_range_is_one_line_with_a_remedy(command, option, number):
+    ran = command("trace", "stat", "--profile", "msr/hm_0", option, number)
+    assert ran.returncode == 2 and f"{number} is out of range" in ran.stderr
+    assert "remedy: a whole number from 0" in ran.stderr and "Traceback" not in ran.stderr

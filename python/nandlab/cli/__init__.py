@@ -83,9 +83,11 @@ def _do(arguments: list[str]) -> End:
         # Only file names and arguments can contain bytes that are not UTF-8.
         fail(f"{error.object!r}: not UTF-8 text\n  remedy: choose another name")
         return End(2)
-    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+    except (KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException as error:
+        if isinstance(error, SystemExit) and getattr(error, "nandlab_policy", None) is None:
+            raise
         # A panic in the core is a `BaseException`.
         import traceback
 

@@ -9,6 +9,8 @@ type Scale = &'static [(&'static str, u64)];
 const TIME: Scale = &[
     ("ns", 1),
     ("us", 1_000),
+    ("\u{b5}s", 1_000),
+    ("\u{3bc}s", 1_000),
     ("ms", 1_000_000),
     ("s", 1_000_000_000),
     ("min", 60_000_000_000),
@@ -105,7 +107,7 @@ impl Dimension {
     /// A regular expression for the accepted texts, for the JSON Schema.
     pub(super) fn pattern(self) -> &'static str {
         match self {
-            Dimension::Time => r"^[0-9]+(\.[0-9]+)? ?(ns|us|ms|s|min|h|d)$",
+            Dimension::Time => r"^[0-9]+(\.[0-9]+)? ?(ns|us|µs|μs|ms|s|min|h|d)$",
             Dimension::Size => r"^[0-9]+(\.[0-9]+)? ?([kKMGT]?B|[KMGT]iB)$",
             Dimension::Energy => r"^[0-9]+(\.[0-9]+)? ?[munpf]?J$",
             Dimension::Power => r"^[0-9]+(\.[0-9]+)? ?[munpf]?W$",
@@ -159,6 +161,11 @@ fn split(text: &str) -> Option<(&str, &str, &str)> {
     (digits(before) && digits(after)).then(|| (before, after, unit.strip_prefix(' ').unwrap_or(unit)))
 }
 
+/// What follows the number in `text`; empty if nothing does, or if `text` does not begin with a number.
+pub(super) fn unit_of(text: &str) -> &str {
+    split(text).map_or("", |(_, _, unit)| unit)
+}
+
 /// The value in nanoseconds or bytes, exact.
 pub(super) fn whole(text: &str, dimension: Dimension) -> Result<u64, Why> {
     let (before, after, unit) = split(text).ok_or(Why::NoNumber)?;
@@ -195,7 +202,7 @@ pub fn show_num(value: f64) -> String {
 
 /// A time in the largest unit that gives a whole number.
 pub fn show_time(ns: u64) -> String {
-    show(ns, TIME)
+    show(ns, &[TIME[0], TIME[1], TIME[4], TIME[5], TIME[6], TIME[7], TIME[8]])
 }
 
 /// A size in the largest binary unit that gives a whole number.

@@ -6,7 +6,7 @@ use super::kind::{Param, Payload, Policy, SIZES_MAX, Val, ValueKind, choices};
 use super::layers::SUGGESTIONS_MAX;
 use super::node::{Field, Node, Raw, expected, parse_value, shorten};
 use super::outside::{Outside, is_policy_name, leaked};
-use super::quantity::{Dimension, Why, real, show_size, show_time, whole};
+use super::quantity::{Dimension, Why, real, show_num, show_size, show_time, unit_of, whole};
 use std::collections::BTreeMap;
 
 /// An error inside the value of a key.
@@ -44,6 +44,14 @@ impl Reader<'_> {
 
     fn wrong<T>(&mut self, kind: &ValueKind, node: &Node, path: &str) -> Option<T> {
         let message = expected(&short_wants(kind), node);
+        if let (ValueKind::Num(range), Raw::Text(text)) = (kind, &node.raw)
+            && let Some(share) =
+                text.strip_suffix('%').and_then(|percent| percent.trim_end().parse::<f64>().ok())
+            && range.holds(share / 100.0)
+        {
+            let remedy = format!("write the share as a number: {}", show_num(share / 100.0));
+            return self.issue(path, node.line, message, remedy);
+        }
         self.issue(path, node.line, message, format!("write {}", kind.wants()))
     }
 
@@ -135,7 +143,10 @@ impl Reader<'_> {
             }
             (Why::TooLarge, _) => format!("{said} is too large"),
             (_, Some(other)) => format!("expected {name}, found {}: {said}", other.name()),
-            (Why::NoUnit, None) => format!("{said} has no unit of {}", &name[2..]),
+            (Why::NoUnit, None) => match unit_of(text) {
+                "" => format!("{said} has no unit of {}", &name[2..]),
+                unit => format!("{said}: \"{unit}\" is no unit of {}", &name[2..]),
+            },
             (Why::NoNumber, None) => format!("{said} is not {name}"),
         };
         self.issue(
@@ -153,8 +164,11 @@ impl Reader<'_> {
         }
         if bytes % step != 0 {
             let message = format!("{} is not a multiple of {}", node.describe(), show_size(step));
-            let remedy =
-                format!("the nearest is \"{}\"", show_size((bytes / step * step).max(min.max(step))));
+            let nearest = bytes.saturating_add(step / 2) / step * step;
+            let remedy = format!(
+                "the nearest is \"{}\"",
+                show_size(nearest.clamp(min.next_multiple_of(step), max / step * step))
+            );
             return self.issue(path, node.line, message, remedy);
         }
         Some(bytes)

@@ -4,10 +4,10 @@
 use super::Drive;
 use super::spec::{Eviction, MapSpec};
 use crate::base::geometry::LaneId;
-use crate::base::policy::{PolicyFault, PolicySlot};
+use crate::base::policy::{PolicyError, PolicyFault, PolicySlot};
 use crate::base::units::{Span, Time};
 use crate::base::words::duration;
-use crate::flash::SuperblockState;
+use crate::flash::{Superblock, SuperblockState};
 use crate::probe::Probe;
 use crate::sched::Cause;
 
@@ -169,12 +169,29 @@ impl<P: Probe> Drive<P> {
         self.failure.get_or_insert_with(|| Box::new(failure));
     }
 
-    /// The shortage of the first lane in which a unit waits for room.
+    /// The shortage of the first lane in which a unit waits for room. If a policy from outside selects the victims, and
+    /// selects none of those that GC would gain from, the policy has failed.
     pub(super) fn shortage(&self) -> Failure {
         let mut lanes = (0..self.core.geometry().lanes).map(LaneId);
         let lane = lanes.find(|&lane| self.path.waits_in::<P>(lane)).unwrap_or(LaneId(0));
         let ftl = self.core.ftl();
         let state = &ftl.lanes[lane.index()];
+        if let Some(name) = self.policies.name(PolicySlot::Victim) {
+            let geometry = self.core.geometry();
+            let of_lane = &self.core.flash().superblocks[geometry.superblocks_of(lane)];
+            let gains = |superblock: &&Superblock| {
+                superblock.state == SuperblockState::Full && superblock.valid < superblock.programmed
+            };
+            let gainful = of_lane.iter().filter(gains).count();
+            if gainful > 0 {
+                let error = PolicyError::new(format!(
+                    "a write waits for room, and the policy selects none of the {gainful} full superblocks that have \
+                     invalid units"
+                ));
+                let fault = PolicyFault { slot: PolicySlot::Victim, lane: Some(lane), error };
+                return Failure::Policy { name: name.to_owned(), fault };
+            }
+        }
         let needed = ftl.needs.superblocks() * ftl.needs.units_per_superblock;
         let placements = self.core.placements();
         Failure::Shortage {

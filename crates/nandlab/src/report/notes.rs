@@ -69,6 +69,7 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: Option<&
     add(power_loss::outstanding(failed(FailReason::PowerLost)));
     add(wrapped(run, drive.geometry().logical_bytes()));
     add(unmapped(drive));
+    add(large_op(spec.drive.op));
     if has_written {
         add(little_spare(drive));
     }
@@ -106,7 +107,7 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: Option<&
     if has_written && all.gc.victims == 0 {
         let has_copied = all.migration.copybacks() > 0 || all.slc.blocks > 0;
         let copies_back = spec.migration.policy.copybacks_max() > 0 && !has_copied;
-        add(no_gc(drive, steady, copies_back));
+        add(no_gc(drive, steady, copies_back, run.complete));
     }
     add(background::same_as_greedy(victim, all.gc.victims, drive.ftl().picks.are_as_greedy));
     let levels_wear = spec.ftl.wear_levelling == WearLevelling::Static;
@@ -156,7 +157,7 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: Option<&
         add(nothing_to_buffer());
     }
     if stats.gc.victims > 0 {
-        add(too_short(steady));
+        add(too_short(steady, run.complete));
     }
     found.sort_by_key(|note: &Note| note.severity);
     found
@@ -314,7 +315,7 @@ fn read_level_keys(spec: &Spec) -> Vec<&'static str> {
 // length of the run
 
 /// The remedy of `no-gc`: a change after which the workload needs GC.
-fn no_gc_remedy<P: Probe>(drive: &Drive<P>, steady: Option<&SteadySummary>) -> String {
+fn no_gc_remedy<P: Probe>(drive: &Drive<P>, steady: Option<&SteadySummary>, is_complete: bool) -> String {
     if steady.is_none_or(|steady| steady.verdict != Verdict::TooShort) {
         return format!(
             "data that stays valid beside the data that the workload overwrites (precondition.used, precondition.valid), \
@@ -331,20 +332,32 @@ fn no_gc_remedy<P: Probe>(drive: &Drive<P>, steady: Option<&SteadySummary>) -> S
     if let (Some(requests), Some(repeat)) =
         steady.map_or((None, None), |steady| (steady.requests_needed, steady.repeat_needed))
     {
-        text += &format!(
-            "; or about {} requests, for example with workload.repeat = {}, which write the spare space five times",
-            count(requests),
-            count(repeat)
-        );
+        let by = match is_complete {
+            true => format!(", for example with workload.repeat = {},", count(repeat)),
+            false => " (the run was stopped before its end),".to_owned(),
+        };
+        text +=
+            &format!("; or about {} requests{by} which write the spare space five times", count(requests));
     }
     text
 }
 
-fn no_gc<P: Probe>(drive: &Drive<P>, steady: Option<&SteadySummary>, copies_back: bool) -> Option<Note> {
+fn no_gc<P: Probe>(
+    drive: &Drive<P>,
+    steady: Option<&SteadySummary>,
+    copies_back: bool,
+    is_complete: bool,
+) -> Option<Note> {
     let geometry = drive.geometry();
     let written = drive.stats().host[Op::Write as usize].bytes;
     let spare = u64::from(geometry.good_units()) * u64::from(geometry.unit_bytes) - geometry.logical_bytes();
-    background::no_gc(copies_back, drive.stats().slc.blocks > 0, written, spare, &no_gc_remedy(drive, steady))
+    background::no_gc(
+        copies_back,
+        drive.stats().slc.blocks > 0,
+        written,
+        spare,
+        &no_gc_remedy(drive, steady, is_complete),
+    )
 }
 
 /// Notes that all writes had the same placement, although the drive has several.
@@ -422,17 +435,33 @@ fn nothing_to_buffer() -> Option<Note> {
 
 /// Notes that the run is too short for a verdict. Only for a run with GC: without GC the note `no-gc` is more
 /// important.
-fn too_short(steady: Option<&SteadySummary>) -> Option<Note> {
+fn too_short(steady: Option<&SteadySummary>, is_complete: bool) -> Option<Note> {
     let steady = steady.filter(|steady| steady.verdict == Verdict::TooShort)?;
     let (requests, repeat) = (steady.requests_needed?, steady.repeat_needed?);
+    let remedy = match is_complete {
+        true => format!(", for example with workload.repeat = {}", count(repeat)),
+        false => "; the run was stopped before its end".to_owned(),
+    };
     Note::info(
         "too-short",
         format!(
             "The run is too short to say whether the drive is in a steady state: it has {} of the five rounds that the \
-             test needs. About {} requests would do, for example with workload.repeat = {}.",
+             test needs. About {} requests would do{remedy}.",
             steady.rounds,
-            count(requests),
-            count(repeat)
+            count(requests)
+        ),
+    )
+}
+
+/// Over-provisioning is a share: a value of one or more may be meant as per cent.
+fn large_op(op: f64) -> Option<Note> {
+    (op >= 1.0).then_some(())?;
+    Note::info(
+        "op-large",
+        format!(
+            "drive.op = {op} makes the spare space {op} times as large as the logical capacity. If {op} per cent are meant: \
+             drive.op = {}.",
+            op / 100.0
         ),
     )
 }

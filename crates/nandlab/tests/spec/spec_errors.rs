@@ -598,7 +598,7 @@ fn wrong_demand_maps_are_errors() {
     );
     golden(
         "[ftl]\nmap.demand = { cache = \"20B\" }\n",
-        "run.toml:2: ftl.map.demand.cache: \"20B\" is not a multiple of 8B\n  remedy: the nearest is \"16B\"",
+        "run.toml:2: ftl.map.demand.cache: \"20B\" is not a multiple of 8B\n  remedy: the nearest is \"24B\"",
     );
     golden(
         "[ftl]\nmap.demand = { translation_level = \"cached_only\" }\n",
@@ -1257,7 +1257,15 @@ fn wrong_units_and_values_out_of_range_are_errors() {
     is("timing.read", "\"0us\"", "\"0us\" is out of range", "a value from 1ns to 10s");
     is("drive.page_size", "4096", "expected a size, found the number 4096 without a unit", size);
     is("drive.page_size", "\"5us\"", "expected a size, found a time: \"5us\"", size);
-    is("drive.page_size", "\"1000B\"", "\"1000B\" is not a multiple of 512B", "the nearest is \"512B\"");
+    is("drive.page_size", "\"1000B\"", "\"1000B\" is not a multiple of 512B", "the nearest is \"1KiB\"");
+    is("drive.page_size", "\"4KB\"", "\"4KB\" is not a multiple of 512B", "the nearest is \"4KiB\"");
+    is("timing.read", "\"50usec\"", "\"50usec\": \"usec\" is no unit of time", time);
+    is(
+        "drive.op",
+        "\"7 %\"",
+        "expected a number from 0 to 100, found \"7 %\"",
+        "write the share as a number: 0.07",
+    );
     is(
         "drive.page_size",
         "\"1536B\"",
