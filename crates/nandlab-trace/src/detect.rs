@@ -15,7 +15,7 @@ use crate::reading::{FirstRecord, OtherReading};
 use nandlab_base::base::request::Op;
 use nandlab_base::base::units::{DAY, SECTOR};
 use nandlab_base::base::words::count;
-use nandlab_base::columns::Kind;
+use nandlab_base::columns::{Columns, Kind};
 
 /// Number of lines that each reader parses; ignored lines do not count.
 const LINES: usize = 64;
@@ -342,6 +342,12 @@ fn unknown_content(head: &[u8]) -> TraceError {
     let first = lines.next();
     let binary = lines.find(|(_, line)| line.contains(&0));
     let (number, line) = binary.or(first).unwrap_or((1, head));
+    if let Some(columns) = named_columns(line) {
+        let message =
+            format!("{}: the content fits no known format, and this line names its columns", quoted(line));
+        let remedy = format!("describe the columns, workload.format = {{ columns = \"{columns}\" }}");
+        return TraceError::new(ErrorKind::Format, message, remedy).at(Position::Line(number));
+    }
     let nearest = if head.contains(&0) { None } else { nearest(head) };
     let Some(Failure { format, error, number, line, .. }) = nearest else {
         let message = format!("{}: the content fits no known format", quoted(line));
@@ -354,6 +360,14 @@ fn unknown_content(head: &[u8]) -> TraceError {
     );
     let unknown = not_found(message, formats()).at(Position::Line(number));
     error.field().map_or(unknown.clone(), |field| unknown.field_name(field))
+}
+
+/// The description of the columns that a line names, if all of them have the names of the description.
+fn named_columns(line: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(line).ok()?.trim().to_ascii_lowercase();
+    let names: Vec<&str> = text.split([',', ';', '\t']).map(str::trim).collect();
+    let columns = names.join(", ");
+    (names.len() > 2 && Columns::parse(&columns).is_ok()).then_some(columns)
 }
 
 /// Where the nearest format fails.

@@ -285,6 +285,26 @@ fn a_reading_names_format_units_and_first_record_and_other_formats() {
 }
 
 #[test]
+fn a_first_line_with_names_of_columns_is_the_remedy() {
+    for (header, columns) in [
+        ("time_ms,op,offset,size", "time_ms, op, offset, size"),
+        ("Time_s; device; OFFSET; size; op", "time_s, device, offset, size, op"),
+    ] {
+        let content = format!("{header}\n0.5,R,4096,4096\n");
+        let e = of(&content).unwrap_err();
+        let remedy = format!("describe the columns, workload.format = {{ columns = \"{columns}\" }}");
+        assert_eq!((e.kind(), e.line(), e.remedy()), (ErrorKind::Format, Some(1), &remedy[..]), "{e}");
+    }
+    // The remedy works.
+    let named =
+        TraceSpec { format: Some(TraceFormat::Columns("time_ms, op, offset, size".into())), ..spec("x") };
+    let first = understood(&named, "time_ms,op,offset,size\n0.5,R,4096,512\n").first.unwrap();
+    assert_eq!(first.text(), "0.0005 s, read, offset 4096, length 512");
+    // Other words are none of its names.
+    assert!(of("zeit,was,wo,wieviel\n0,R,0,512\n").unwrap_err().message().contains("fits no known format"));
+}
+
+#[test]
 fn a_failed_recognition_names_the_nearest_format_and_the_field() {
     for (content, format, field) in
         [("0,0,4096,4096,1\n", "spc", "Opcode"), ("128166372003061629,hm,0,Reed,0,512,0\n", "msr", "Type")]
