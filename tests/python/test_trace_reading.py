@@ -15,7 +15,7 @@ MSR = "".join(f"{128166372003061629 + i},hm,0,Read,0,4096,26\n" for i in range(2
 
 @pytest.fixture
 def traces(tmp_path):
-    for name, text in (("disksim", DISKSIM), ("bytes", BYTES), ("msr", MSR)):
+    for name, text in (("disksim", DISKSIM), ("bytes", BYTES), ("bytes.csv", BYTES), ("msr", MSR)):
         (tmp_path / name).write_text(text)
     return tmp_path
 
@@ -63,6 +63,10 @@ def test_options_without_effect_are_refused(command, traces):
         refused(command("spec", "check", "run.toml", cwd=traces), "workload.time_unit", "has no effect", "mqsim")
     (traces / "run.toml").write_text("[workload]\ntrace = 'msr'\nformat = { columns = 'time_ms, lba, size, op' }\n")
     refused(command("spec", "check", "run.toml", cwd=traces), "workload.format", "lba has no unit", "lba*512")
+
+
+def test_a_trace_in_place_of_a_spec_is_told_apart(command, traces):
+    refused(command("run", "bytes.csv", cwd=traces), "bytes.csv:1: not TOML", "a trace is no spec", "nandlab trace stat")
 
 
 @pytest.mark.parametrize("option", ["--seed", "--requests", "--logical-bytes"])

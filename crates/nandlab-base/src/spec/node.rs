@@ -49,12 +49,16 @@ pub(super) struct NotToml {
 impl NotToml {
     /// The error as an error of the spec in the file `name`.
     pub(super) fn spec_error(self, name: &str) -> SpecError {
+        let mut remedy = format!("correct the line, which reads: {}", self.text);
+        if name.contains('.') && !name.ends_with(".toml") {
+            remedy += "; a trace is no spec: workload.trace of a spec names it, and `nandlab trace stat` reads it alone";
+        }
         SpecError {
             origin: name.into(),
             line: Some(self.line),
             key: String::new(),
             message: format!("not TOML: {}", self.message),
-            remedy: format!("correct the line, which reads: {}", self.text),
+            remedy,
         }
     }
 }
