@@ -108,7 +108,7 @@ class Parser(argparse.ArgumentParser):
 
     def add_force(self) -> None:
         """Add the option --force."""
-        text = "Replace an existing file or directory, whatever its content."
+        text = "Replace an existing directory, or file where a file is written, whatever its content."
         self.add_argument("--force", action="store_true", help=text)
 
     def parse(self, arguments: list[str]) -> argparse.Namespace:
