@@ -243,16 +243,14 @@ impl Layers {
     /// Parses `path=value`; the path may name a parameter below a key.
     fn parse_set(&mut self, set: &str) -> Option<Set> {
         let location = set_location(usize::MAX);
-        let Some((path, text)) = set.split_once('=') else {
-            self.error(
-                &location,
-                &shorten(set),
-                "no value",
-                format!("write it as --set {}", self.table.example),
-            );
-            return None;
-        };
+        let (path, text) = set.split_once('=').unwrap_or((set, ""));
         let (path, text) = (path.trim(), text.trim());
+        if text.is_empty() {
+            let path = shorten(path);
+            let remedy = format!("write it as --set {path}=VALUE, such as --set {}", self.table.example);
+            self.error(&location, &path, "no value", remedy);
+            return None;
+        }
         let Some(key) = self.table.keys().find(|key| {
             path.strip_prefix(key.path).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         }) else {
@@ -277,7 +275,7 @@ impl Layers {
                 _ => bare(),
             },
             Some(node) => node,
-            None if text.is_empty() || text.starts_with(['"', '\'', '{', '[']) => {
+            None if text.starts_with(['"', '\'', '{', '[']) => {
                 let message = format!("not a TOML value: {}", shorten(text));
                 self.error(
                     &location,
@@ -358,6 +356,9 @@ fn unknown_key(table: &Table, path: &str) -> (&'static str, String) {
     }
     let names = |section: &str| table.of_section(section).map(Key::name).collect::<Vec<_>>().join(", ");
     let known = |section: &str| table.sections().into_iter().find(|s| !s.is_empty() && *s == section);
+    if let Some(section) = known(path) {
+        return ("a section and no key", format!("set one of its keys; [{section}] has: {}", names(section)));
+    }
     if let Some((section, name)) = path.split_once('.')
         && let Some(section) = known(section)
     {

@@ -1848,7 +1848,20 @@ fn unknown_presets_and_contradictions_to_presets_are_errors() {
 #[test]
 fn wrong_overrides_are_errors() {
     let is = |set: &str, expected: &str| assert_eq!(set_says("", set), expected);
-    is("gc.victim", "--set: gc.victim: no value\n  remedy: write it as --set gc.victim=fifo");
+    is(
+        "gc.victim",
+        "--set: gc.victim: no value\n  remedy: write it as --set gc.victim=VALUE, such as --set gc.victim=fifo",
+    );
+    is(
+        "drive.op=",
+        "--set: drive.op: no value\n  remedy: write it as --set drive.op=VALUE, such as --set gc.victim=fifo",
+    );
+    is("seed", "--set: seed: no value\n  remedy: write it as --set seed=VALUE, such as --set gc.victim=fifo");
+    is(
+        "energy=1",
+        "--set: energy: a section and no key\n  remedy: set one of its keys; [energy] has: read, program, erase, \
+         transfer_per_byte, idle",
+    );
     is(
         "gc.victim.random={k=8",
         "--set: gc.victim: not a TOML value: {k=8\n  remedy: quote the whole argument: --set 'gc.victim.random={k=8}'",
