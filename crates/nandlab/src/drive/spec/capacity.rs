@@ -237,7 +237,6 @@ fn reserve(check: &mut Check<'_>, c: &Capacity) {
     let needs_superblocks = |name: &str| needs.of(name).open + needs.of(name).free > 0;
     if needs_superblocks("host") {
         keys.push("placement.handles");
-        remedy += ", or fewer placement.handles";
     }
     if needs_superblocks("streams") {
         keys.push("ftl.streams");
