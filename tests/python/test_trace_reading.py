@@ -66,7 +66,8 @@ def test_options_without_effect_are_refused(command, traces):
 
 
 def test_a_trace_in_place_of_a_spec_is_told_apart(command, traces):
-    refused(command("run", "bytes.csv", cwd=traces), "bytes.csv:1: not TOML", "a trace is no spec", "nandlab trace stat")
+    ran = command("run", "bytes.csv", cwd=traces)
+    refused(ran, "bytes.csv:1: not TOML", "a trace is no spec", "nandlab trace stat")
 
 
 @pytest.mark.parametrize("option", ["--seed", "--requests", "--logical-bytes"])
