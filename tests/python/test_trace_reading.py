@@ -70,6 +70,14 @@ def test_a_trace_in_place_of_a_spec_is_told_apart(command, traces):
     refused(ran, "bytes.csv:1: not TOML", "a trace is no spec", "nandlab trace stat")
 
 
+def test_a_check_notes_that_the_trace_is_missing(command, traces):
+    (traces / "run.toml").write_text("[drive]\nblocks_per_plane = 64\n[workload]\ntrace = 'nowhere.csv'\n")
+    checked = command("spec", "check", "run.toml", cwd=traces)
+    assert checked.returncode == 0 and "workload.trace: there is no file nowhere.csv" in checked.stderr
+    (traces / "run.toml").write_text("[drive]\nblocks_per_plane = 64\n[workload]\ntrace = 'msr'\n")
+    assert command("spec", "check", "run.toml", cwd=traces).stderr == ""
+
+
 @pytest.mark.parametrize("option", ["--seed", "--requests", "--logical-bytes"])
 @pytest.mark.parametrize("number", ["-1", "99999999999999999999999"])
 def test_a_number_out_of_range_is_one_line_with_a_remedy(command, option, number):

@@ -87,7 +87,8 @@ def _check(options: argparse.Namespace) -> End:
         except nandlab.NandlabError as error:
             problems.append(str(error))
             continue
-        blocks = json.loads(checked.canonical_json())["drive"]["blocks_per_plane"]
+        canonical = json.loads(checked.canonical_json())
+        blocks = canonical["drive"]["blocks_per_plane"]
         rows.append(
             {
                 "spec": str(file),
@@ -108,6 +109,9 @@ def _check(options: argparse.Namespace) -> End:
             notes.append(
                 f'note: {file}: {slot} = "{name}": not loaded, parameters unchecked; name its file with --policy FILE'
             )
+        trace = canonical.get("workload", {}).get("trace")
+        if isinstance(trace, str) and not (file.parent / trace).is_file():
+            notes.append(f"note: {file}: workload.trace: there is no file {trace}, which a run needs")
         cost = spec.cost_of_pts(checked)
         if cost is not None:
             notes.append(f"note: {file}: {cost}")
