@@ -143,10 +143,15 @@ def tables(folder: Path) -> str | None:
 def faults(folder: Path) -> list[str]:
     """What is out of date in the folder of a study."""
     wanted = tables(folder)
-    if wanted is None:
-        return []
-    found = [] if wanted == (folder / "README.md").read_text(encoding="utf-8") else [f"{folder.name}: README.md"]
-    for name, claims in json.loads((folder / KEPT).read_text(encoding="utf-8")).items():
+    kept = json.loads((folder / KEPT).read_text(encoding="utf-8")) if wanted is not None else {}
+    found = [
+        f"{folder.name}/{file.name}: its claims have no verdicts in {KEPT}"
+        for file in sorted(folder.glob("*.toml"))
+        if file.name not in kept and _claims(file)
+    ]
+    if wanted not in (None, (folder / "README.md").read_text(encoding="utf-8")):
+        found.append(f"{folder.name}: README.md")
+    for name, claims in kept.items():
         there = {claim["id"]: claim for claim in claims}
         now = {claim["id"]: claim for claim in _claims(folder / name)}
         for one in sorted(there.keys() ^ now.keys()):

@@ -65,6 +65,14 @@ def test_the_table_has_every_claim_with_its_verdict(small, tmp_path):
     assert (small / "README.md").read_text() == text
 
 
+def test_a_study_without_verdicts_is_found(small, tmp_path):
+    assert verdicts.faults(small) == ["small/study.toml: its claims have no verdicts in verdicts.json"]
+    verdicts.main(["keep", str(tmp_path / "out")])
+    assert verdicts.faults(small) == []
+    (small / "more.toml").write_text(STUDY.replace('name = "small"', 'name = "more"'))
+    assert verdicts.faults(small) == ["small/more.toml: its claims have no verdicts in verdicts.json"]
+
+
 def test_what_is_out_of_date_is_found(small, tmp_path):
     verdicts.main(["keep", str(tmp_path / "out")])
     (small / "README.md").write_text((small / "README.md").read_text().replace("| 2 | reproduced", "| 3 | reproduced"))
