@@ -4,6 +4,7 @@ import importlib.util
 import json
 import pickle
 import random
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -599,6 +600,12 @@ def test_a_wrong_declaration_is_refused_with_file_and_line(slot, body, text):
     with pytest.raises(ValueError) as error:
         nandlab.policy(slot, name)(cls)
     assert "test_python_policies.py:" in str(error.value) and text in str(error.value)
+
+
+def test_the_hooks_of_a_slot_are_those_that_the_core_calls():
+    core = (Path(__file__).parents[2] / "crates/nandlab-py/src/policy/slots.rs").read_text()
+    called = sorted(tuple(re.findall('"(on_[a-z]+)"', line)) for line in core.splitlines() if "const HOOKS" in line)
+    assert called == sorted(hooks[1:] for hooks in python_policies._HOOKS.values() if hooks)
 
 
 def test_parameters_are_checked_as_those_of_built_in_policies():
