@@ -110,7 +110,7 @@ def _check(options: argparse.Namespace) -> End:
                 f'note: {file}: {slot} = "{name}": not loaded, parameters unchecked; name its file with --policy FILE'
             )
         trace = canonical.get("workload", {}).get("trace")
-        if isinstance(trace, str) and not (file.parent / trace).is_file():
+        if isinstance(trace, str) and ((path := file.parent / trace).is_dir() or not path.exists()):
             notes.append(f"note: {file}: workload.trace: there is no file {trace}, which a run needs")
         cost = spec.cost_of_pts(checked)
         if cost is not None:

@@ -9,8 +9,6 @@ type Scale = &'static [(&'static str, u64)];
 const TIME: Scale = &[
     ("ns", 1),
     ("us", 1_000),
-    ("\u{b5}s", 1_000),
-    ("\u{3bc}s", 1_000),
     ("ms", 1_000_000),
     ("s", 1_000_000_000),
     ("min", 60_000_000_000),
@@ -170,6 +168,8 @@ pub(super) fn unit_of(text: &str) -> &str {
 pub(super) fn whole(text: &str, dimension: Dimension) -> Result<u64, Why> {
     let (before, after, unit) = split(text).ok_or(Why::NoNumber)?;
     let scale = if dimension == Dimension::Time { TIME } else { SIZE };
+    // The micro sign, and the Greek letter that looks like it.
+    let unit = if matches!(unit, "\u{b5}s" | "\u{3bc}s") { "us" } else { unit };
     let (_, worth) = scale.iter().find(|(name, _)| *name == unit).ok_or(Why::NoUnit)?;
     let after = after.trim_end_matches('0');
     if after.len() > 15 {
@@ -202,7 +202,7 @@ pub fn show_num(value: f64) -> String {
 
 /// A time in the largest unit that gives a whole number.
 pub fn show_time(ns: u64) -> String {
-    show(ns, &[TIME[0], TIME[1], TIME[4], TIME[5], TIME[6], TIME[7], TIME[8]])
+    show(ns, TIME)
 }
 
 /// A size in the largest binary unit that gives a whole number.

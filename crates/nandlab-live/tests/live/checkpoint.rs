@@ -168,8 +168,7 @@ fn put(path: &Path, bytes: Option<&[u8]>) {
 /// A server may be killed before, in and after a checkpoint: what was flushed is there.
 #[test]
 fn flushed_data_outlives_a_server_that_is_killed_around_a_checkpoint() {
-    // Planar MLC without a capacitor loses flushed pages to torn programs.
-    for sets in KINDS.iter().filter(|sets| !sets.contains(&"drive.cell=mlc")) {
+    for sets in kinds_that_keep_flushed_data() {
         let folder = Folder::new();
         let [before, after, end] = around_a_checkpoint(&folder, sets);
         // The data of the end goes with the checkpoint too. Without a checkpoint the recording has the data.

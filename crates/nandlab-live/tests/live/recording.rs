@@ -231,8 +231,7 @@ pub(crate) fn all_bytes(drive: &mut Simulated) -> Vec<Outcome> {
 /// after the drive has been resumed from it.
 #[test]
 fn flushed_data_outlives_a_killed_server() {
-    // Planar MLC without a capacitor loses flushed pages to torn programs.
-    for sets in KINDS.iter().filter(|sets| !sets.contains(&"drive.cell=mlc")) {
+    for sets in kinds_that_keep_flushed_data() {
         let place = Place::new();
         let mut first = recording(sets, &options(MAX), &place.recorded());
         // By flush: bytes of the file when its reply could leave, and the number of the newest write of each LPN before it.

@@ -49,6 +49,11 @@ pub(crate) const KINDS: [&[&str]; 8] = [
     &["placement.handles=3", "placement.ranges=[{ to = '32KiB', placement = 2 }]"],
 ];
 
+/// The kinds of drive that lose no flushed data: planar MLC without a capacitor loses flushed pages to torn programs.
+pub(crate) fn kinds_that_keep_flushed_data() -> impl Iterator<Item = &'static [&'static str]> {
+    KINDS.into_iter().filter(|sets| !sets.contains(&"drive.cell=mlc"))
+}
+
 pub(crate) const MAX: Speed = Speed::Max { gather: 1 };
 
 pub(crate) fn options(speed: Speed) -> Options {
