@@ -272,19 +272,28 @@ def test_axe_finds_nothing_serious(browser, addresses, name):
     context.close()
 
 
-def middle_of(plot):
-    """A point in a plot. A plot moves when a focus scrolls the page or charts above it are drawn."""
-    plot.scroll_into_view_if_needed()
-    box = plot.bounding_box()
-    return box["x"] + box["width"] / 2, box["y"] + 100
+def over_middle(page, plot):
+    """Moves the pointer over the middle of a plot until its values are shown.
+
+    One move is not enough: a plot moves when a focus scrolls the page or charts above it are drawn, and Vega listens a
+    moment after the drawing is there.
+    """
+    tip = page.locator("#tip")
+    for step in range(100):
+        plot.scroll_into_view_if_needed()
+        box = plot.bounding_box()
+        page.mouse.move(box["x"] + box["width"] / 2 + step % 2, box["y"] + 100)
+        page.wait_for_timeout(100)
+        if tip.is_visible():
+            return
+    pytest.fail("no values under the pointer")
 
 
 def test_legend_zoom_and_pointer(browser, address):
     page, seen = opened(browser, address)
     figure = page.locator("figure.chart").first
     plot = figure.locator(".plot").first
-    page.mouse.move(*middle_of(plot))
-    page.wait_for_selector("#tip:visible")
+    over_middle(page, plot)
     assert "read" in page.locator("#tip").inner_text() and "write" in page.locator("#tip").inner_text()
     lines = plot.locator("path[stroke='var(--blue)']")
     assert lines.count() == 1
@@ -295,7 +304,7 @@ def test_legend_zoom_and_pointer(browser, address):
     playwright.expect(button).to_have_attribute("aria-pressed", "false")
     whole = plot.evaluate(LABELS)
     labels = {"plot": plot.element_handle(), "whole": whole}
-    page.mouse.move(*middle_of(plot))
+    over_middle(page, plot)
     page.keyboard.down("Control")
     page.mouse.wheel(0, -400)
     page.wait_for_function(f"({{ plot, whole }}) => ({LABELS})(plot) !== whole", arg=labels)
