@@ -30,6 +30,9 @@ MODEL_ERROR = 0.003
 BOXES = (0.15, 0.08, 0.04)
 #: Candidates in such a box, for each key.
 IN_BOX = 3
+#: The most boxes of a size, one after another, and the part of the cost that the next one has to be below.
+ROUNDS_MAX = 6
+WORTH = 0.97
 #: The relative errors that every value has in the first parts of the fit.
 COARSE = (0.05, 0.02, 0.008)
 #: Residuals beyond this many standard errors count by their logarithm.
@@ -86,6 +89,7 @@ class Fit:
         #: About a third of the candidates, and profiles of two points a key.
         self._design, self._starts, self._steps = (1, 1, 3) if quick else (DESIGN, STARTS, STEPS_MAX)
         self._boxes = BOXES[:1] if quick else BOXES
+        self._rounds = 1 if quick else ROUNDS_MAX
         self._times = (-2, 2) if quick else (-4, -2, 2, 4)
         self.measured = np.log([value.value for value in model.values])
         self.errors = np.zeros(len(self.measured))
@@ -214,35 +218,44 @@ class Fit:
     def _polished(self, best: Candidate) -> tuple[Candidate, Floats]:
         """The best of a linear model of the residuals in ever smaller boxes, and its weighted derivatives in the last.
 
-        The model is fitted to all candidates in the box, which averages the noise of the runs.
+        The model is fitted to all candidates in the box, which averages the noise of the runs. A box is repeated about
+        a better candidate.
         """
-        from scipy.optimize import lsq_linear
-
         jacobian = np.zeros((len(self.measured), len(self.model.keys)))
         for half in self._boxes:
-            middle = self.places(best)
-            found = self._in_box(middle, half)
-            x = np.array([self.places(one) - middle for one in found])
-            y = np.array([self._residuals(one) for one in found])
-            design = np.column_stack([np.ones(len(x)), x])
-            solved = np.linalg.lstsq(design, y, rcond=None)[0]
-            constant, jacobian = solved[0], solved[1:].T
-            # Residuals far apart count less, as in the cost, and so do those that are not linear in the box: a median
-            # between two kinds of requests, or a percentile at which a buffer begins to fill, jumps.
-            misfit = np.sqrt(np.sum((y - design @ solved) ** 2, axis=0) / max(len(x) - len(solved), 1))
-            weights = 1 / np.sqrt((1 + (constant / SOFT) ** 2) * (1 + misfit**2))
-            low, high = np.maximum(-half, -middle), np.minimum(half, 1 - middle)
-            wide = high - low > 1e-6
-            step = np.zeros(len(middle))
-            if wide.any():
-                sides = (low[wide] - 1e-9, high[wide] + 1e-9)
-                step[wide] = lsq_linear(weights[:, None] * jacobian[:, wide], -weights * constant, sides).x
-            jacobian = weights[:, None] * jacobian
-            ahead = self.candidate(np.clip(middle + step, 0.0, 1.0))
-            # With more seeds a lucky candidate does not stay the best.
-            self.model.logs([best, ahead], SEEDS_OF_ERRORS)
-            best = min((best, ahead), key=lambda one: self.cost(one, SEEDS_OF_ERRORS))
+            for _ in range(self._rounds):
+                before = best
+                best, jacobian = self._step_in_box(best, half)
+                if self.cost(best, SEEDS_OF_ERRORS) > WORTH * self.cost(before, SEEDS_OF_ERRORS):
+                    break
         return best, jacobian
+
+    def _step_in_box(self, best: Candidate, half: float) -> tuple[Candidate, Floats]:
+        """The better of a candidate and the best of a linear model in a box about it, and the weighted derivatives."""
+        from scipy.optimize import lsq_linear
+
+        middle = self.places(best)
+        found = self._in_box(middle, half)
+        x = np.array([self.places(one) - middle for one in found])
+        y = np.array([self._residuals(one) for one in found])
+        design = np.column_stack([np.ones(len(x)), x])
+        solved = np.linalg.lstsq(design, y, rcond=None)[0]
+        constant, jacobian = solved[0], solved[1:].T
+        # Residuals far apart count less, as in the cost, and so do those that are not linear in the box: a median
+        # between two kinds of requests, or a percentile at which a buffer begins to fill, jumps.
+        misfit = np.sqrt(np.sum((y - design @ solved) ** 2, axis=0) / max(len(x) - len(solved), 1))
+        weights = 1 / np.sqrt((1 + (constant / SOFT) ** 2) * (1 + misfit**2))
+        low, high = np.maximum(-half, -middle), np.minimum(half, 1 - middle)
+        wide = high - low > 1e-6
+        step = np.zeros(len(middle))
+        if wide.any():
+            sides = (low[wide] - 1e-9, high[wide] + 1e-9)
+            step[wide] = lsq_linear(weights[:, None] * jacobian[:, wide], -weights * constant, sides).x
+        ahead = self.candidate(np.clip(middle + step, 0.0, 1.0))
+        # With more seeds a lucky candidate does not stay the best.
+        self.model.logs([best, ahead], SEEDS_OF_ERRORS)
+        best = min((best, ahead), key=lambda one: self.cost(one, SEEDS_OF_ERRORS))
+        return best, weights[:, None] * jacobian
 
     def _in_box(self, middle: Floats, half: float) -> list[Candidate]:
         """Candidates within a box: those that are known, and new ones up to `IN_BOX` for each key."""
