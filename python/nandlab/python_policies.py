@@ -442,12 +442,18 @@ def is_of_policy(error: BaseException) -> bool:
 
 
 def traceback_in_policy(error: BaseException) -> str:
-    """The traceback of an exception that a policy has raised, without the frames of this package before the policy's.
+    """The traceback of an exception that a policy has raised, without the frames before the policy's.
 
-    The text fits a message: those frames are the same for each exception of a policy, and are most of its lines.
+    Those frames are of this package and of Python's threads, and the same for each exception of a policy.
     """
     found = traceback.TracebackException.from_exception(error)
-    of_policy = (n for n, frame in enumerate(found.stack) if not Path(frame.filename).is_relative_to(_PACKAGE))
+    # Installed packages, of which a policy may be one, are within the folder of the standard library.
+    library, installed = Path(sysconfig.get_path("stdlib")), Path(sysconfig.get_path("purelib"))
+
+    def is_before(path: Path) -> bool:
+        return path.is_relative_to(_PACKAGE) or (path.is_relative_to(library) and not path.is_relative_to(installed))
+
+    of_policy = (n for n, frame in enumerate(found.stack) if not is_before(Path(frame.filename)))
     del found.stack[: next(of_policy, 0)]
     return "".join(found.format()).rstrip()
 

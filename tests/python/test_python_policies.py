@@ -784,11 +784,14 @@ def test_a_file_that_cannot_be_loaded_is_refused(lab, command, text, wanted):
     assert ran.returncode == 2 and wanted in ran.stderr and "remedy" in ran.stderr
 
 
-def test_the_command_shows_the_exception_of_a_policy(lab, command):
+@pytest.mark.parametrize("words", [("run", "s.toml"), ("compare", "s.toml", "drive.op=0.5")], ids=("run", "compare"))
+def test_the_command_shows_the_exception_of_a_policy(lab, command, words):
     (lab / "mine.py").write_text(FILE.replace("assert SHAPE", "raise KeyError('gone')"))
-    ran = command("run", "s.toml", "--policy", "mine.py")
+    ran = command(*words, "--policy", "mine.py")
     assert ran.returncode == 2
     assert 'mine.py", line 20, in pick' in ran.stderr and "KeyError: 'gone'" in ran.stderr
+    # Without the frames of the package and of Python's threads before those of the policy.
+    assert "simulate.py" not in ran.stderr and "concurrent" not in ran.stderr
     assert "in the policy mine of gc.victim" in ran.stderr and "bug in nandlab" not in ran.stderr
 
 

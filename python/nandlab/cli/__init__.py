@@ -89,12 +89,15 @@ def _do(arguments: list[str]) -> End:
         if isinstance(error, SystemExit) and getattr(error, "nandlab_policy", None) is None:
             raise
         # A panic in the core is a `BaseException`.
+        policy = getattr(error, "nandlab_policy", None)
+        if policy is not None:
+            from nandlab.python_policies import traceback_in_policy
+
+            print(traceback_in_policy(error), file=sys.stderr)
+            fail(f"the policy {policy} has raised this exception\n  remedy: correct the policy")
+            return End(2)
         import traceback
 
         traceback.print_exc()
-        policy = getattr(error, "nandlab_policy", None)
-        if policy is not None:
-            fail(f"the policy {policy} has raised this exception\n  remedy: correct the policy")
-            return End(2)
         fail("\n" + _BUG)
         return End(1)
