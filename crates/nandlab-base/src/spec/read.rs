@@ -440,10 +440,18 @@ impl Reader<'_> {
                 best = Some((fit, kind));
             }
         }
-        match best {
-            Some((_, kind)) => self.read(kind, node, path),
-            None => self.wrong(whole, node, path),
+        let Some((fit, kind)) = best else { return self.wrong(whole, node, path) };
+        let (before, value) = (self.issues.len(), self.read(kind, node, path));
+        // A text that is near none of the choices may have been meant as another kind of value.
+        if let (ValueKind::Slot(_), Raw::Text(_), 1, [issue]) =
+            (kind, &node.raw, fit, &mut self.issues[before..])
+            && issue.remedy.starts_with("choices")
+        {
+            let others: Vec<String> =
+                kinds.iter().filter(|other| !std::ptr::eq(*other, kind)).map(ValueKind::wants).collect();
+            issue.remedy = format!("{}; or {}", issue.remedy, others.join(" or "));
         }
+        value
     }
 }
 

@@ -1302,7 +1302,9 @@ fn wrong_units_and_values_out_of_range_are_errors() {
         "the number 0 is out of range",
         "a value above 0 and at most 1000000000",
     );
-    is("timing.off_chip_mb_per_s", "\"fast\"", "unknown value \"fast\"", "choices: \"unlimited\"");
+    let or_number =
+        "choices: \"unlimited\"; or a number above 0 and at most 1000000000 or { read = 1, write = 1 }";
+    is("timing.off_chip_mb_per_s", "\"fast\"", "unknown value \"fast\"", or_number);
     is("timing.command", "\"11s\"", "\"11s\" is out of range", "a value from 0ns to 10s");
     is("timing.multi_plane", "\"yes\"", "expected true or false, found \"yes\"", "write true or false");
 }
@@ -1342,7 +1344,8 @@ fn wrong_links_are_errors() {
     let form = "write one of \"none\" or { mb_per_s = 1, latency = \"0us\" }";
     is("1000", ": expected one of its choices or a table, found the number 1000", form);
     is("{ gb_per_s = 1 }", ": expected one of its choices or a table, found a table of gb_per_s", form);
-    is("\"off\"", ": unknown value \"off\"", "choices: \"none\"");
+    let or_table = "choices: \"none\"; or { mb_per_s = 1, latency = \"0us\" }";
+    is("\"off\"", ": unknown value \"off\"", or_table);
     let missing = "add mb_per_s = 1 (bandwidth in each direction, in MB/s)";
     is("{ latency = \"1us\" }", ".mb_per_s: missing", missing);
     let range = "a value above 0 and at most 1000000000";
