@@ -47,6 +47,8 @@ def fitted_spec(
             whole = resolved.get(section, {}) if name else {}
             own[slot] = whole[name] if name in whole else _parsed(given[key])
         comments.setdefault(slot, []).append(f"{inner} {comment}" if inner else comment)
+    # A key from the command line may leave keys of the file without a meaning, which the fitted spec does not have.
+    own = {there: value for there, value in own.items() if there == "drive.preset" or _has(resolved, there)}
     head = (
         f"# {shown(path.name)} with {counted(len(keys), 'key')} fitted to {counted(values, 'measured value')}, by "
         f"nandlab {_core.version()}.\n# A value without a comment is that of the spec that was fitted.\n"
@@ -57,6 +59,12 @@ def fitted_spec(
     # A relative path starts at the directory of its file.
     files = {key: str(file.absolute()) for key, file in input_files(base).items() if key in own}
     return head + _text(own | files, comments)
+
+
+def _has(resolved: Mapping[str, Any], key: str) -> bool:
+    """Whether the resolved spec has the key, or a table of which the key is a part."""
+    section, _, rest = key.partition(".")
+    return not rest or rest.partition(".")[0] in resolved.get(section, {})
 
 
 def _text(own: Mapping[str, Any], comments: Mapping[str, list[str]]) -> str:
