@@ -330,10 +330,10 @@ assert h.pread(16384, 0) == b"a" * 2048 + bytes(8192) + b"a" * 2048 + bytes(57) 
 
 
 @contextmanager
-def mounted(drive, tmp_path, kind="ext4"):
+def mounted(drive, tmp_path, kind="ext4", make=()):
     place = tmp_path / "mnt"
     place.mkdir(exist_ok=True)
-    drive.mount(place, kind)
+    drive.mount(place, kind, make=make)
     try:
         yield place
     finally:
