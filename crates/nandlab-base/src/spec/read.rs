@@ -105,7 +105,7 @@ impl Reader<'_> {
             (ValueKind::Text | ValueKind::Path, Raw::Text(text)) => Some(Val::Text(text.clone())),
             (ValueKind::Slot(_) | ValueKind::Registered(_), Raw::Text(_) | Raw::Table(_)) => {
                 let outside = self.outside.filter(|_| matches!(kind, ValueKind::Registered(_)));
-                self.slot(kind.policies().unwrap_or_default(), outside, node, path)
+                self.slot(kind.policies().unwrap_or_default(), outside, "", node, path)
             }
             (ValueKind::Table(params), Raw::Table(fields)) => self.table(params, fields, node.line, path),
             (ValueKind::List(params, most), Raw::List(items)) => self.list(params, *most, items, node, path),
@@ -203,11 +203,12 @@ impl Reader<'_> {
     }
 
     /// Reads a policy: `"name"`, or `{ name = parameters }`. `outside`: the choices from outside, for a slot that takes
-    /// them.
+    /// them. `others`: the end of the remedy for a name that is near no choice, with what else the key takes.
     fn slot(
         &mut self,
         policies: &'static [Policy],
         outside: Option<&Outside>,
+        others: &str,
         node: &Node,
         path: &str,
     ) -> Option<Val> {
@@ -238,9 +239,15 @@ impl Reader<'_> {
             }
             let message = format!("unknown value \"{}\"", shorten(name));
             let meant = nearest(name, all().iter().map(|p| p.name));
+            let others = if meant.is_some() { "" } else { others };
             let meant = meant.map_or(String::new(), |name| format!("did you mean \"{name}\"? "));
             let more = outside.map_or("", |outside| outside.remedy);
-            return self.issue(path, line, message, format!("{meant}choices: {}{more}", choices(&all())));
+            return self.issue(
+                path,
+                line,
+                message,
+                format!("{meant}choices: {}{more}{others}", choices(&all())),
+            );
         };
         let below = format!("{path}.{name}");
         match (&policy.payload, given) {
@@ -440,18 +447,16 @@ impl Reader<'_> {
                 best = Some((fit, kind));
             }
         }
-        let Some((fit, kind)) = best else { return self.wrong(whole, node, path) };
-        let (before, value) = (self.issues.len(), self.read(kind, node, path));
-        // A text that is near none of the choices may have been meant as another kind of value.
-        if let (ValueKind::Slot(_), Raw::Text(_), 1, [issue]) =
-            (kind, &node.raw, fit, &mut self.issues[before..])
-            && issue.remedy.starts_with("choices")
-        {
-            let others: Vec<String> =
-                kinds.iter().filter(|other| !std::ptr::eq(*other, kind)).map(ValueKind::wants).collect();
-            issue.remedy = format!("{}; or {}", issue.remedy, others.join(" or "));
+        match best {
+            // A text that is none of the choices may have been meant as another kind of value.
+            Some((1, kind @ ValueKind::Slot(policies))) if matches!(node.raw, Raw::Text(_)) => {
+                let others: Vec<String> =
+                    kinds.iter().filter(|other| !std::ptr::eq(*other, kind)).map(ValueKind::wants).collect();
+                self.slot(policies, None, &format!("; or {}", others.join(" or ")), node, path)
+            }
+            Some((_, kind)) => self.read(kind, node, path),
+            None => self.wrong(whole, node, path),
         }
-        value
     }
 }
 
