@@ -19,7 +19,7 @@ import statistics
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import nandlab
 from nandlab.calibration.keys import Key
@@ -69,8 +69,20 @@ rounds_max = 2
 warm_up = 30_000
 clients = [{ name = "job", requests = 100000, read_fraction = 0.7, arrival = { queue_depth = 8 } }]
 """
-#: A load as `LOADS` has it.
-Load = tuple[int, float, str, str] | tuple[int, float, str, str, Mapping[str, str]]
+
+
+class Load(NamedTuple):
+    """A row of the measurement of a twin."""
+
+    queue_depth: int
+    read_fraction: float
+    size: str
+    #: "fit" or "held-out".
+    split: str
+    #: Further keys of the spec.
+    keys: Mapping[str, str] = {}
+
+
 #: The keys with their values in TWIN, which are the middle of their ranges.
 KEYS = {
     "timing.read": (50e3, "ns"),
@@ -85,18 +97,18 @@ FACTOR = 2.0
 #: A drive that is filled in order has whole pages of consecutive data: reads of it tell the time of the channel from
 #: that of the flash array.
 IN_ORDER = {"precondition.rounds_max": "0", "workload.warm_up": "0", "workload.requests_max": "20000"}
-#: Queue depth, share of reads and size of each load, and keys of the spec; the last ones are held out.
-LOADS: tuple[Load, ...] = (
-    (1, 1.0, "4KiB", "fit"),
-    (32, 1.0, "4KiB", "fit"),
-    (1, 1.0, "128KiB", "fit", IN_ORDER),
-    (8, 1.0, "128KiB", "fit", IN_ORDER),
-    (1, 0.0, "4KiB", "fit"),
-    (32, 0.0, "4KiB", "fit"),
-    (8, 0.7, "4KiB", "fit"),
-    (8, 1.0, "4KiB", "held-out"),
-    (4, 0.7, "4KiB", "held-out"),
-    (16, 0.7, "4KiB", "held-out"),
+#: The loads of a twin.
+LOADS = (
+    Load(1, 1.0, "4KiB", "fit"),
+    Load(32, 1.0, "4KiB", "fit"),
+    Load(1, 1.0, "128KiB", "fit", IN_ORDER),
+    Load(8, 1.0, "128KiB", "fit", IN_ORDER),
+    Load(1, 0.0, "4KiB", "fit"),
+    Load(32, 0.0, "4KiB", "fit"),
+    Load(8, 0.7, "4KiB", "fit"),
+    Load(8, 1.0, "4KiB", "held-out"),
+    Load(4, 0.7, "4KiB", "held-out"),
+    Load(16, 0.7, "4KiB", "held-out"),
 )
 #: Seeds of a measurement, and the first of them.
 SEEDS, FIRST_SEED = 4, 1001
@@ -119,22 +131,16 @@ def head() -> list[str]:
 
 def empty_measurement(loads: Sequence[Load] = LOADS) -> str:
     """A measurement with 1 for each value that its load has, from which the loads and values of a twin are read."""
-    keys = list(dict.fromkeys(key for load in loads for key in _keys(load)))
+    keys = list(dict.fromkeys(key for load in loads for key in load.keys))
     lines = [",".join(["queue_depth", "read_fraction", "size", "split", *keys, *head()])]
-    for load in loads:
-        depth, reads, size, split = load[:4]
+    for depth, reads, size, split, own in loads:
         there = {"iops": True, "waf": reads == 0.0}
         for name in head():
             op = name.partition("_")[0]
             there.setdefault(name, {"read": reads > 0, "write": reads < 1}.get(op, False))
         cells = [("1" if there[name] and not name.endswith("_se") else "") for name in head()]
-        own = [_keys(load).get(key, "") for key in keys]
-        lines.append(",".join([str(depth), str(reads), size, split, *own, *cells]))
+        lines.append(",".join([str(depth), str(reads), size, split, *(own.get(key, "") for key in keys), *cells]))
     return "\n".join(lines) + "\n"
-
-
-def _keys(load: Load) -> Mapping[str, str]:
-    return load[4] if len(load) == 5 else {}
 
 
 def twin(
@@ -145,7 +151,6 @@ def twin(
     loads: Sequence[Load] = LOADS,
     spec_text: str = TWIN,
     *,
-    seeds: int = 1,
     quick: bool = False,
 ) -> dict[str, Any]:
     """Measure one twin, find its keys, and return the record of both."""
@@ -158,13 +163,7 @@ def twin(
     matters = _measure(out, spec, table, values, keys, workers)
     (out / "matters.json").write_text(json.dumps({"hidden": values, "matters": matters}, indent=2) + "\n")
     result = nandlab.calibrate(
-        spec,
-        table,
-        fit=[_fit(name, keys) for name in keys],
-        out=out / "calibrated",
-        workers=workers,
-        seeds=seeds,
-        quick=quick,
+        spec, table, fit=[_fit(name, keys) for name in keys], out=out / "calibrated", workers=workers, quick=quick
     )
     found = {one.key.name: one.value for one in result.keys}
     record = {
@@ -286,7 +285,6 @@ def main() -> None:
     parser.add_argument("--twins", type=int, default=10)
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--seeds", type=int, default=1, help="seeds of each prediction (default: %(default)s)")
     parser.add_argument("--quick", action="store_true", help="calibrate with --quick")
     options = parser.parse_args()
     records = []
@@ -294,9 +292,7 @@ def main() -> None:
         folder = options.out / f"twin-{seed}"
         done = folder / "twin.json"
         record = (
-            json.loads(done.read_text())
-            if done.exists()
-            else twin(folder, seed, options.workers, seeds=options.seeds, quick=options.quick)
+            json.loads(done.read_text()) if done.exists() else twin(folder, seed, options.workers, quick=options.quick)
         )
         records.append(record)
         for name, key in record["keys"].items():

@@ -70,7 +70,9 @@ def rows(tmp_path, text, name="rows.csv"):
 def test_the_keys_of_a_small_twin_come_back(tmp_path):
     """A hidden spec, measured by nandlab with other seeds, is found from a start off by a factor of 1.6."""
     keys = {"timing.read": (50e3, "ns"), "timing.program": (5e5, "ns")}
-    loads = ((1, 1.0, "16KiB", "fit"), (1, 0.0, "16KiB", "fit"), (4, 1.0, "16KiB", "held-out"))
+    loads = [
+        twins.Load(*of) for of in ((1, 1.0, "16KiB", "fit"), (1, 0.0, "16KiB", "fit"), (4, 1.0, "16KiB", "held-out"))
+    ]
     record = twins.twin(tmp_path / "twin", 1, 1, keys, loads, SPEC)
     hidden = twins.hidden(1, keys)
     assert json.loads((tmp_path / "twin" / "matters.json").read_text())["hidden"] == hidden
@@ -205,7 +207,7 @@ def test_a_preset_of_a_measured_drive_takes_the_loads_of_its_measurement(preset)
     spec = nandlab.load(drive + "\n" + base[base.index("[precondition]") :])
     assert spec.logical_bytes == pytest.approx(SIZES[preset], rel=0.07 if "7450" in preset else 1e-4)
     small = read_spec(STUDY / "base.toml", [f"drive.preset={preset}"])
-    assert small.logical_bytes < SIZES[preset] / 10
+    assert small.logical_bytes < 25e9
     loads, notes = loads_of(small, read_all([STUDY / "pm9a3.csv"]), None, None)
     for load in loads:
         small.with_(list(load.sets))
