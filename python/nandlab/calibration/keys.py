@@ -97,7 +97,7 @@ class Key:
         found = ""
         for unit, (size, smallest) in _UNITS.items():
             if smallest == self.unit and (not found or abs(value) >= size):
-                found = f"{value / size:.4g} {unit}"
+                found = f"{value / size:.4g} {'µs' if unit == 'us' else unit}"
         return found or (f"{value:.0f}" if self.whole else f"{value:.4g}")
 
     def read(self, value: object) -> float | None:
