@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nandlab.errors import OutputError
 from nandlab.lifetime import Life
 from nandlab.results import REPORT, RunResult
 from nandlab.whole import write_file
@@ -23,9 +24,9 @@ def report(
     """Write the HTML report of a run, of a life or of a comparison; returns its path.
 
     `result` is a result, the path of a result directory, or a comparison. `out` is the file to write, by default
-    `report.html` in the result's directory, or `compare.html` in the comparison's; an existing file is replaced. Raises
-    `OutputError` when a file cannot be read or written, or the extra `figures` is not installed, and `ValueError` for a
-    result that is not saved when `out` is missing.
+    `report.html` in the result's directory, or `compare.html` in the comparison's; its name ends in .html, and an
+    existing file is replaced. Raises `OutputError` for another name, when a file cannot be read or written, or when the
+    extra `figures` is not installed, and `ValueError` for a result that is not saved when `out` is missing.
     """
     from nandlab.reporting.extra import need_figures
 
@@ -51,6 +52,8 @@ def report(
             raise ValueError("the result is not saved: name the file to write with out=")
         out = read.path / (REPORT if isinstance(read, (RunResult, Life)) else COMPARE_PAGE)
     target = Path(out)
+    if target.suffix.lower() not in (".html", ".htm"):
+        raise OutputError(f"{target}: a report is a page: expected a file name that ends in .html")
     if isinstance(read, RunResult):
         page = run_page(read)
     elif isinstance(read, Life):

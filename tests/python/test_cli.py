@@ -315,6 +315,9 @@ def test_report_writes_one_file_and_prints_its_path(command, spec_file, tmp_path
     assert done.stdout == "r/report.html\n"
     assert (tmp_path / "r/report.html").read_text().startswith("<!doctype html>")
     assert command("report", "r", "--out", "other.html").stdout == "other.html\n"
+    before = Path(spec_file).read_text()
+    refused(command("report", "r", "--out", spec_file), "expected a file name that ends in .html")
+    assert Path(spec_file).read_text() == before
 
 
 def test_a_report_of_a_directory_without_a_result_is_refused(command, spec_file, tmp_path):

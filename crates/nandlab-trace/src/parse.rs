@@ -252,6 +252,14 @@ fn time_error(field: &'static str, value: &[u8]) -> TraceError {
         )
         .field_name(field);
     }
+    if value.contains(&b',') && value.iter().all(|b| b"0123456789,".contains(b)) {
+        return TraceError::new(
+            ErrorKind::Malformed,
+            format!("expected a time, found {} with a comma", quoted(value)),
+            "write decimals after a point, such as 0.5, and no separators of thousands",
+        )
+        .field_name(field);
+    }
     bad(field, value, "a time")
 }
 
@@ -394,6 +402,13 @@ pub(crate) fn push_decimal(out: &mut Vec<u8>, ns: u64, digits: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_decimal_comma_is_told_from_other_wrong_times() {
+        let told = |value: &[u8]| time("time", value, SECOND).unwrap_err().to_string();
+        assert!(told(b"0,5").contains("write decimals after a point"), "{}", told(b"0,5"));
+        assert!(!told(b"0,5s").contains("comma"), "{}", told(b"0,5s"));
+    }
 
     /// Words and numbers of random text, against splitting at every blank.
     #[test]
