@@ -900,7 +900,7 @@ fn every_preset_loads_and_has_its_raw_capacity() {
             "like-adata-atom-50-1t" => 1025.0625,
             "like-samsung-970-evo-plus-1t" => 1024.21875,
             "like-samsung-pm9a3-960g" | "like-sk-hynix-pe8110-960g" => 1023.75,
-            "like-solidigm-p5520-1920g" => 2115.0,
+            "like-solidigm-p5520-1920g" => 2110.5,
             "partial-refresh-128g" => 137.0,
             _ => name.rsplit('-').next().unwrap().trim_end_matches('g').parse().unwrap(),
         };
