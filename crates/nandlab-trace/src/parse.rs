@@ -252,12 +252,8 @@ fn time_error(field: &'static str, value: &[u8]) -> TraceError {
         )
         .field_name(field);
     }
-    let is_number = |part: &[u8]| digits(part).is_some();
-    if value
-        .iter()
-        .position(|&b| b == b',')
-        .is_some_and(|at| is_number(&value[..at]) && is_number(&value[at + 1..]))
-    {
+    let mut parts = value.split(|&b| b == b',').map(digits);
+    if let (Some(Some(_)), Some(Some(_)), None) = (parts.next(), parts.next(), parts.next()) {
         return TraceError::new(
             ErrorKind::Malformed,
             format!("expected a time, found {} with a comma", quoted(value)),

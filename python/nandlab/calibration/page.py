@@ -58,7 +58,7 @@ def _lead(result: Calibration) -> str:
 
 def _tiles(result: Calibration) -> tuple[Tile, ...]:
     tiles = []
-    for label, values in (("fitted", result.fitted), ("held out", result.held_out)):
+    for label, values in ((result.fit_label, result.fitted), ("held out", result.held_out)):
         if values:
             middle = float(np.median([abs(value.deviation) for value in values]))
             tiles.append(Tile(f"median error, {label}", number(100 * middle), "%"))
@@ -141,8 +141,7 @@ def _errors(result: Calibration) -> Listing:
                 ["-", "-", "-"] if found is None else [str(found[0]), *(f"{100 * part:.1f} %" for part in found[1:])]
             )
         rows.append(tuple(cells))
-    label = "fitted" if result.keys else "compared"
-    heads = ("value", f"{label}: values", "median", "largest", "held out: values", "median", "largest")
+    heads = ("value", f"{result.fit_label}: values", "median", "largest", "held out: values", "median", "largest")
     return Listing(heads, tuple(rows), numbers=frozenset(range(1, 7)), label="Errors by value")
 
 

@@ -100,6 +100,11 @@ class Calibration:
         return "\n".join(lines)
 
     @property
+    def fit_label(self) -> str:
+        """What the values that are not held out are called: `fitted`, or `compared` where no key was fitted."""
+        return "fitted" if self.keys else "compared"
+
+    @property
     def fitted(self) -> list[Compared]:
         """The values that were fitted."""
         return [value for value in self.values if value.row.split == "fit"]

@@ -139,8 +139,7 @@ def _show(result: Calibration, console: Console) -> None:
     for first, second, by in result.pairs:
         console.print(escape(f"not told apart: {first} and {second} (correlation {by:.2f})"), soft_wrap=True)
     table = Table()
-    label = "fitted" if result.keys else "compared"
-    for head in ("error", label, "median", "largest", "held out", "median", "largest"):
+    for head in ("error", result.fit_label, "median", "largest", "held out", "median", "largest"):
         table.add_column(head, justify="left" if head == "error" else "right")
     fitted, held = summary_of(result.fitted), summary_of(result.held_out)
     for name in dict.fromkeys([*fitted, *held]):
