@@ -373,18 +373,26 @@ fn proposed_op(text: &str) -> Option<f64> {
 
 /// Returns the first spec that the check accepts, as text and loaded. `text(attempt, op)` gives the text of attempts 0,
 /// 1, 2, ..., with a number of blocks that rises with the attempts; `op` is 1 + `slack` times the op that the check
-/// proposes.
+/// proposes. Where the check refuses all of them because the drive is too full at the start, the last one is filled as
+/// far as the error proposes.
 pub fn first_accepted(slack: f64, text: impl Fn(u64, f64) -> String) -> (String, Spec) {
-    let mut errors = String::new();
+    let load = |text: &str| spec::load(text, "random.toml", Path::new("."), &[]);
+    let (mut errors, mut last) = (String::new(), String::new());
     for attempt in 0..80 {
         let Some(op) = proposed_op(&text(attempt, 0.0)) else { continue };
-        let text = text(attempt, op * (1.0 + slack));
-        match spec::load(&text, "random.toml", Path::new("."), &[]) {
-            Ok(loaded) => return (text, loaded.spec),
-            Err(found) => errors = format!("{found}\n{text}"),
+        last = text(attempt, op * (1.0 + slack));
+        match load(&last) {
+            Ok(loaded) => return (last, loaded.spec),
+            Err(found) => errors = found.to_string(),
         }
     }
-    panic!("no number of blocks is accepted: {errors}")
+    if let Some((_, used)) = errors.split_once("remedy: set used to at most ") {
+        let used = used.split_whitespace().next().expect("the remedy has a value");
+        let text = last.replace("\nused = 0.5\n", &format!("\nused = {used}\n"));
+        let spec = load(&text).unwrap_or_else(|found| panic!("the remedy is refused: {found}\n{text}")).spec;
+        return (text, spec);
+    }
+    panic!("no number of blocks is accepted: {errors}\n{last}")
 }
 
 /// Draws a slack for [`first_accepted`]: 0 in half of the cases, otherwise up to 1.
