@@ -296,9 +296,11 @@ impl Refresh {
         (f64::from(self.interval_s(pe_cycles)) * self.grace) as u32
     }
 
-    /// Time between two hurry alarms of a superblock that is still due, in seconds.
-    fn hurry_interval_s(&self, pe_cycles: u32) -> u32 {
-        (self.grace_s(pe_cycles) / 8).max(1)
+    /// Time between two hurry alarms of a superblock that has been overdue for `overdue_s` seconds, in seconds: an eighth
+    /// of the grace, and of the time overdue where that is longer. Where more data comes due than the drive can refresh,
+    /// a superblock thus has some alarms for each doubling of its time overdue, and not hundreds in each interval.
+    fn hurry_interval_s(&self, pe_cycles: u32, overdue_s: u32) -> u32 {
+        (self.grace_s(pe_cycles).max(overdue_s) / 8).max(1)
     }
 }
 
@@ -435,7 +437,8 @@ impl Refresh {
                 Alarm::Hurry => {
                     // The alarm repeats until the superblock is refreshed: the lane may have no room now, or programs
                     // of the superblock may be under way.
-                    let again = now.plus_s(self.hurry_interval_s(state.pe_cycles));
+                    let overdue_s = now.later_s_than(since.plus_s(self.interval_s(state.pe_cycles)));
+                    let again = now.plus_s(self.hurry_interval_s(state.pe_cycles, overdue_s));
                     // The age clock stops at the end of its range, where the alarm would repeat without end.
                     if again > now {
                         self.alarms.push(Reverse((again, superblock.0, Alarm::Hurry, since)));

@@ -94,6 +94,21 @@ fn the_hurry_alarm_of_a_due_superblock_strikes_at_half_of_its_grace_and_repeats_
 }
 
 #[test]
+fn the_hurry_alarms_of_a_superblock_that_stays_overdue_come_after_an_eighth_of_its_time_overdue() {
+    let (mut core, mut refreshing) = programmed_at_10_s(&Setup::default(), fcr(false), 4);
+    expire(&mut core, &mut refreshing.refresh);
+    // Up to twice the grace the eighths are below two seconds. From 126 s on, 16 s after 110 s: 2 s, and so on.
+    let mut strikes = Vec::new();
+    while core.now() < at(10_000) {
+        assert_eq!(expire(&mut core, &mut refreshing.refresh), ["Hurry(SuperblockId(0))"]);
+        strikes.push(core.now().seconds() as u64);
+    }
+    assert_eq!(strikes[..15], [115, 116, 117, 118, 119, 120, 121, 122, 123, 124, 125, 126, 128, 130, 132]);
+    // 9890 s overdue are 16 s times 1.125 to the power of 54.6; whole seconds are a little shorter.
+    assert!((12 + 54..=12 + 65).contains(&strikes.len()), "{} alarms", strikes.len());
+}
+
+#[test]
 fn a_job_that_begins_when_exactly_half_of_the_grace_is_over_is_urgent() {
     // The superblock is due at 110 s, and half of its grace of 10 s is over at 115 s.
     for (second, is_urgent) in [(114, false), (115, true), (116, true)] {
